@@ -91,7 +91,7 @@ def judge(
             status = 2
             continue
         result = as_json(file, device, found)
-        print(json.dumps(result) if in_json else _told(file, found), flush=True)
+        print(json.dumps(result) if in_json else _format_verdicts(file, found), flush=True)
         status = max(status, int(result["score"] < result["points"]))
     raise typer.Exit(status)
 
@@ -150,7 +150,7 @@ def book(
 
     console = Console(stderr=True)
     with console.status("building the book (the first time, every cell is run)"):
-        html = build_book(root(), strict=strict, run=run, told=console.print)
+        html = build_book(root(), strict=strict, run=run, report=console.print)
     print(html / "index.html")
 
 
@@ -355,7 +355,7 @@ def _in_order(one: Any, files: Sequence[str], jobs: int | None) -> Iterator[Any]
         yield from pool.map(one, files)
 
 
-def _told(file: str, verdicts: Mapping[str, Verdict]) -> str:
+def _format_verdicts(file: str, verdicts: Mapping[str, Verdict]) -> str:
     """What `check` says of each answer, below the points; what is all right takes a line."""
     score, points = (sum(getattr(v, of) for v in verdicts.values()) for of in ("score", "points"))
     lines = [f"{one_line(file)}: {number(score)} of {number(points)} points"]

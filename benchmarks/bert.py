@@ -11,10 +11,7 @@ trained for four times as many steps. It goes to benchmarks/bert_models.json, wh
 """
 
 import argparse
-import datetime
-import json
 import math
-import platform
 import sys
 import time
 from functools import partial
@@ -24,6 +21,7 @@ import numpy as np
 import torch
 
 from benchmarks.page_cells import run_cells
+from benchmarks.results import made_by, store
 
 PAGE = Path(__file__).parents[1] / "book" / "10_bert.md"
 # the cells that define what is used here, found by how one of their lines begins
@@ -116,34 +114,29 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     page = page_definitions()
-    made = {
-        "script": " ".join(["benchmarks/bert.py", *sys.argv[1:]]),
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, CPU, one thread",
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "rows": args.rows,
-        "steps": page["STEPS"],
-        "baselines": baselines(page),
-        "letters": {
+    made = made_by(
+        " ".join(["benchmarks/bert.py", *sys.argv[1:]]),
+        rows=args.rows,
+        steps=page["STEPS"],
+        baselines=baselines(page),
+        letters={
             f"letters up to {reach} away" if reach else "letters themselves": [
                 round(share, 4) for share in page["probed"](page["window"](reach))
             ]
             for reach in (0, 1, 2, 3)
         },
-        "mixed": [
+        mixed=[
             [round(share, 4) for share in page["probed"](page["window"](2, mixed=draw))]
             for draw in range(3)
         ],
-    }
+    )
     runs = []
     for hidden in args.hidden:
         for seed in args.seeds:
             runs.append(measured(page, seed, hidden, args.rows))
             print(runs[-1], flush=True)
-    found = {"made": made, "runs": runs, "longer": longer(page, args.seeds[0])}
-    text = json.dumps(found, ensure_ascii=False).replace('{"hidden', '\n{"hidden') + "\n"
-    Path(__file__).with_name(args.result).write_text(text, encoding="utf-8")
+    path = Path(__file__).with_name(args.result)
+    store(path, made, runs, longer=longer(page, args.seeds[0]))
 
 
 if __name__ == "__main__":

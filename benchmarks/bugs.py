@@ -8,9 +8,7 @@ draws them from there.
 """
 
 import argparse
-import json
 import math
-import platform
 import time
 from collections.abc import Callable
 from multiprocessing import get_context
@@ -22,6 +20,7 @@ from torch import nn
 from attention_by_hand.blocks import MultiHeadAttention, merge_heads, noam_rate
 from attention_by_hand.data import dates
 from autograder.bank import banks
+from benchmarks.results import made_by, runs_in, store
 from solutions.multi_head import split_heads
 from solutions.transformer import (
     Transformer,
@@ -172,25 +171,18 @@ def main() -> None:
         for name, result in pool.imap_unordered(train, jobs):
             results[name] = result
             print(f"{name:32} loss {result['loss'][-1]}  test {result['test']:.1%}", flush=True)
-    if RESULT.exists():
-        kept = json.loads(RESULT.read_text(encoding="utf-8"))["runs"]
-        results = {name: run for name, run in kept.items() if name in BUGS} | results
-    made = {
-        "script": f"python -m benchmarks.bugs --steps {args.steps}",
-        "machine": f"{platform.machine()}, CPU, one thread a model",
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "steps": args.steps,
-        "every": EVERY,
-        "match_every": 10 * EVERY,
-        "floor": floor(14, 0.1),
-        "sizes": SIZES,
-        "train": "40,000 texts; exact match on 500 (valid) while training, 1,000 (test) at the end",
-    }
-    text = json.dumps(
-        {"made": made, "runs": {n: results[n] for n in BUGS if n in results}}, ensure_ascii=False
+    kept = dict(runs_in(RESULT))
+    results = {name: run for name, run in kept.items() if name in BUGS} | results
+    made = made_by(
+        f"python -m benchmarks.bugs --steps {args.steps}",
+        steps=args.steps,
+        every=EVERY,
+        match_every=10 * EVERY,
+        floor=floor(14, 0.1),
+        sizes=SIZES,
+        train="40,000 texts; exact match on 500 (valid) while training, 1,000 (test) at the end",
     )
-    RESULT.write_text(text.replace('}, "', '},\n"') + "\n", encoding="utf-8")
+    store(RESULT, made, {n: results[n] for n in BUGS if n in results})
 
 
 if __name__ == "__main__":

@@ -30,10 +30,7 @@ training. What is compared:
 
 import argparse
 import copy
-import datetime
-import json
 import math
-import platform
 import time
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -58,6 +55,7 @@ from attention_by_hand.models.captioner import (
 )
 from benchmarks.caption_rivals import Heads, closest, marks_on_letters, nearness, projections
 from benchmarks.caption_scores import marks_of, parsed, recalls, share
+from benchmarks.results import made_by, runs_in, store
 from solutions.captioning import (
     caption_loss,
     contrastive_loss,
@@ -353,7 +351,7 @@ def main() -> None:
         parser.error(f"no such run: {', '.join(sorted(unknown))}; there are {', '.join(every)}")
     for seed in args.seeds:
         for name in args.only or every:
-            if args.only or (seed, name) not in {(r["seed"], r["run"]) for r in on_file()}:
+            if args.only or (seed, name) not in {(r["seed"], r["run"]) for r in runs_in(RESULT)}:
                 with Progress() as progress:
                     length = CAPTIONERS.get(name, {}).get("steps", STEPS)
                     task = progress.add_task(f"seed {seed}, {name}", total=length)
@@ -373,27 +371,15 @@ def run_of(name: str, seed: int, watch: Callable) -> dict:
     return found
 
 
-def on_file() -> list[dict]:
-    return json.loads(RESULT.read_text("utf-8"))["runs"] if RESULT.exists() else []
-
-
 def write(run: dict) -> None:
     """Put a run into the file, in place of the one of the same name and seed."""
-    runs = [r for r in on_file() if (r["seed"], r["run"]) != (run["seed"], run["run"])]
+    runs = [r for r in runs_in(RESULT) if (r["seed"], r["run"]) != (run["seed"], run["run"])]
     runs = sorted([*runs, run], key=lambda r: (r["seed"], r["run"]))
-    about = {
-        "script": "benchmarks/captions.py",
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, CPU, one thread",
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "pictures": {
-            seed: {name: len(part) for name, part in parts_of(seed).items()}
-            for seed in sorted({r["seed"] for r in runs})
-        },
+    counts = {
+        seed: {name: len(part) for name, part in parts_of(seed).items()}
+        for seed in sorted({r["seed"] for r in runs})
     }
-    text = json.dumps({"made": about, "runs": runs}, ensure_ascii=False)
-    RESULT.write_text(text.replace('{"seed"', '\n{"seed"') + "\n", encoding="utf-8")
+    store(RESULT, made_by("benchmarks/captions.py", pictures=counts), runs)
 
 
 if __name__ == "__main__":

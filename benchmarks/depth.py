@@ -7,13 +7,12 @@ before step 400 go to benchmarks/depth.json; a test compares the page's table wi
 """
 
 import argparse
-import json
-import platform
 from multiprocessing import get_context
 from pathlib import Path
 
 import torch
 
+from benchmarks.results import made_by, store
 from benchmarks.warm_up import EVERY, RUNS, losses
 
 RESULT = Path(__file__).with_name("depth.json")
@@ -42,15 +41,7 @@ def main() -> None:
         for name, layers, seed, found in pool.imap(train, jobs):
             runs[name][str(layers)].append(found)
             print(f"{name:24} {layers:3} layers, seed {seed}: {found}", flush=True)
-    made = {
-        "script": "python -m benchmarks.depth",
-        "machine": f"{platform.machine()}, CPU, one thread a model",
-        "torch": torch.__version__,
-        "steps": STEPS,
-        "seeds": SEEDS,
-    }
-    text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
-    RESULT.write_text(text.replace("]], ", "]],\n") + "\n", encoding="utf-8")
+    store(RESULT, made_by("python -m benchmarks.depth", steps=STEPS, seeds=SEEDS), runs)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ them, and a test compares the two.
 """
 
 import argparse
-import json
-import platform
 import time
 from pathlib import Path
 
@@ -20,6 +18,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from benchmarks.page_cells import run_cells
+from benchmarks.results import made_by, store
 from solutions.positional_encoding import (
     PositionalEncoding,
     relative_position_scores,
@@ -64,18 +63,13 @@ def main() -> None:
                 shares = [round(share, 4) for share in page["tested"](answer)]
                 runs.setdefault(name, []).append(shares)
                 print(f"{name:16} seed {seed}:", *(f"{x:5.0%}" for x in shares), flush=True)
-    made = {
-        "script": f"python -m benchmarks.distances --steps {steps}",
-        "machine": f"{platform.machine()}, CPU, one thread",
-        "torch": torch.__version__,
-        "steps": steps,
-        "seeds": list(SEEDS),
-        "date": time.strftime("%Y-%m-%d"),
-        "cpu_seconds": round(time.process_time() - began),
-    }
-    text = json.dumps({"made": made, "trials": page["trials"], "runs": runs}, ensure_ascii=False)
-    text = text.replace('"trials"', '\n"trials"').replace('"runs"', '\n"runs"')
-    RESULT.write_text(text.replace("], [", "],\n[") + "\n", encoding="utf-8")
+    made = made_by(
+        f"python -m benchmarks.distances --steps {steps}",
+        steps=steps,
+        seeds=list(SEEDS),
+        cpu_seconds=round(time.process_time() - began),
+    )
+    store(RESULT, made, runs, trials=page["trials"])
 
 
 if __name__ == "__main__":

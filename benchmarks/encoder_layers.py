@@ -8,15 +8,13 @@ model's runs, which are the right ones of transformer_bugs.json; the chapter's p
 """
 
 import argparse
-import json
-import platform
 from multiprocessing import get_context
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from benchmarks import bugs
+from benchmarks.results import made_by, runs_in
 from solutions.transformer import Transformer
 
 RESULT = Path(__file__).with_name("transformer_encoder.json")
@@ -49,19 +47,13 @@ def told(encoder: int, decoder: int, run: dict) -> dict:
 
 
 def store(runs: list[dict]) -> None:
-    whole = json.loads(bugs.RESULT.read_text(encoding="utf-8"))["runs"]
+    whole = runs_in(bugs.RESULT)
     right = [told(2, 2, run) for name, run in whole.items() if name.startswith("right")]
-    made: dict[str, object] = {
-        "script": "python -m benchmarks.encoder_layers",
-        "machine": f"{platform.machine()}, CPU, one thread a model",
-        "torch": torch.__version__,
-        "steps": STEPS,
-    }
     runs = right + sorted(runs, key=lambda run: (run["decoder"], run["seed"]))
     sizes = dict.fromkeys((run["encoder"], run["decoder"]) for run in runs)
-    made["parameters"] = {f"{e} + {d}": parameters(e, d) for e, d in sizes}
-    text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
-    RESULT.write_text(text.replace('{"encoder"', '\n{"encoder"') + "\n", encoding="utf-8")
+    counts = {f"{e} + {d}": parameters(e, d) for e, d in sizes}
+    made = made_by("python -m benchmarks.encoder_layers", steps=STEPS, parameters=counts)
+    store(RESULT, made, runs)
 
 
 def main() -> None:

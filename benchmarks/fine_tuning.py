@@ -16,9 +16,7 @@ more steps, at a rate of 0.001; rows and errors are those of `runs`.
 """
 
 import argparse
-import datetime
 import json
-import platform
 import time
 from functools import partial
 from pathlib import Path
@@ -32,6 +30,7 @@ from sklearn.preprocessing import OneHotEncoder
 from attention_by_hand.models.checkpoints import load_or_train
 from benchmarks.bert import page_definitions
 from benchmarks.letter_runs import Counts
+from benchmarks.results import made_by
 
 PENALTIES = (1, 3, 10)  # of logistic regression: scikit-learn's C
 RATES = {
@@ -167,14 +166,7 @@ def main() -> None:
             print(new, time.process_time(), flush=True)
             keep(result, "longer", new)
         return
-    made = {
-        "script": "benchmarks/fine_tuning.py",
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, CPU, one thread",
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "steps": args.steps,
-    }
+    made = made_by("benchmarks/fine_tuning.py", steps=args.steps)
     counts = Counts(page["train"], len(page["letters"]), reach=0)
     for seed in args.seeds:
         encoder = pretrained(page, seed)

@@ -10,9 +10,7 @@ page quotes them, and a test compares the two.
 """
 
 import argparse
-import json
 import math
-import platform
 import re
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -24,6 +22,7 @@ from torch import nn
 
 from attention_by_hand.blocks import merge_heads
 from benchmarks.page_cells import run_cells
+from benchmarks.results import made_by, runs_in, store
 from solutions.multi_head import MultiHeadAttention, head_importance, split_heads
 
 PAGE = Path(__file__).parents[1] / "book" / "03_multi_head.md"
@@ -171,7 +170,7 @@ def main() -> None:
     compared = models(page)
     runs: dict[str, dict[str, dict[str, list[float]]]] = {name: {} for name in compared}
     if wanted.only:
-        runs |= json.loads(RESULT.read_text(encoding="utf-8"))["runs"]
+        runs |= runs_in(RESULT)
     for steps in wanted.steps:
         for name in wanted.only or compared:
             num_heads, kind = compared[name]
@@ -182,13 +181,10 @@ def main() -> None:
                 both.append(shares(page, guesser, page["learnt_from"][::9]))
             runs[name][str(steps)] = by_windows(both)
             print(f"{steps:5} steps, {name:42}", *map(str, both), flush=True)
-    made = {"script": "benchmarks/heads.py", "torch": torch.__version__.split("+")[0]}
-    made |= {"python": platform.python_version(), "machine": platform.machine()}
-    made |= {"seeds": {str(steps): list(seeds) for steps, seeds in SEEDS.items()}}
-    result = {"made": made, "runs": runs}
-    result |= {"counted": by_counting(page), "guides": guides(page)}
-    result["on few windows"] = overfitted(page, max(SEEDS))
-    RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    seeds = {str(steps): list(seeds) for steps, seeds in SEEDS.items()}
+    more = {"counted": by_counting(page), "guides": guides(page)}
+    more["on few windows"] = overfitted(page, max(SEEDS))
+    store(RESULT, made_by("benchmarks/heads.py", seeds=seeds), runs, **more)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ is to take nothing of what they contribute.
 
 import argparse
 import json
-import platform
 import time
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from attention_by_hand.blocks import masked_softmax, next_token_loss, relative_positions
+from benchmarks.results import made_by, store
 
 RESULT = Path(__file__).with_suffix(".json")
 TOKENS, LENGTH, SHORTEST, LONGEST, FAR = 64, 48, 9, 24, 8
@@ -213,19 +213,14 @@ def main() -> None:
                 with torch.no_grad():
                     weights = model(twice(HALF)[:1])[1][layer, 0, head]
                 shown = {"head": [layer, head], "weights": rounded(weights.tolist())}
-    made = {
-        "script": "python -m benchmarks.induction",
-        "machine": f"{platform.machine()}, CPU, one thread",
-        "torch": torch.__version__,
-        "steps": args.steps,
-        "every": EVERY,
-        "sizes": {"two layers": TWO, "one layer": ONE},
-        "cpu_seconds": round(time.process_time() - began),
-    }
-    text = json.dumps({"made": made, "shown": shown, "runs": runs}).replace(
-        '{"model"', '\n{"model"'
+    made = made_by(
+        "python -m benchmarks.induction",
+        steps=args.steps,
+        every=EVERY,
+        sizes={"two layers": TWO, "one layer": ONE},
+        cpu_seconds=round(time.process_time() - began),
     )
-    args.result.write_text(text + "\n", encoding="utf-8")
+    store(args.result, made, runs, shown=shown)
 
 
 if __name__ == "__main__":

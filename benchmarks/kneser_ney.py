@@ -11,10 +11,8 @@ out is in benchmarks/kneser_ney.json: bits per byte of the validation and test t
 document of the test, with GPT's for the same text.
 """
 
-import datetime
 import gzip
 import json
-import platform
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +23,7 @@ from attention_by_hand.models import gpt
 from benchmarks import english
 from benchmarks.language_models import token_bits, topic_bits
 from benchmarks.pretrained_gpt import Tokens, as_bytes
+from benchmarks.results import made_by
 from solutions.language_model import GPT
 
 RESULT = Path(__file__).with_suffix(".json")
@@ -172,17 +171,12 @@ def main() -> None:
     model.load_state_dict(gpt.weights())
     cost = token_bits(model, in_tokens[-1])
     kept = "".join(texts[-1]).encode("latin-1")
+    about = {
+        "bytes": dict(zip(("train", "valid", "test"), map(len, map("".join, texts)), strict=True)),
+        "gzip -9": round(8 * len(gzip.compress(kept, 9, mtime=0)) / len(kept), 4),
+    }
     found = {
-        "made": {
-            "script": "benchmarks/kneser_ney.py",
-            "date": datetime.date.today().isoformat(),
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "bytes": dict(
-                zip(("train", "valid", "test"), map(len, map("".join, texts)), strict=True)
-            ),
-            "gzip -9": round(8 * len(gzip.compress(kept, 9, mtime=0)) / len(kept), 4),
-        },
+        "made": made_by("benchmarks/kneser_ney.py", **about),
         "sizes": [len(text) for text in texts[-1]],
         "GPT": {
             "test": round(cost.sum().item() / len(kept), 4),

@@ -11,10 +11,7 @@ reads, too.
 """
 
 import argparse
-import datetime
-import json
 import math
-import platform
 import re
 import sys
 import time
@@ -25,6 +22,7 @@ import torch
 from torch import Tensor
 
 from attention_by_hand.data import python_manual
+from benchmarks.results import made_by, store
 from solutions.language_model import (
     GPT,
     byte_pair_encode,
@@ -108,15 +106,9 @@ def main() -> None:
     sizes = [size for size in SIZES if size[0] in args.widths]
     torch.set_num_threads(1)
     ids, byte_lengths = streams()
-    made = {
-        "script": " ".join(["benchmarks/language_models.py", *sys.argv[1:]]),
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, CPU, one thread",
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "steps": args.steps,
-        "tokens": {part: len(stream) for part, stream in ids.items()},
-    }
+    lengths = {part: len(stream) for part, stream in ids.items()}
+    script = " ".join(["benchmarks/language_models.py", *sys.argv[1:]])
+    made = made_by(script, steps=args.steps, tokens=lengths)
     runs = []
     for d_model, num_layers in sizes:
         for seed in args.seeds:
@@ -140,8 +132,7 @@ def main() -> None:
             }
             runs.append(run)
             print(run, flush=True)
-            text = json.dumps({"made": made, "runs": runs})
-            result.write_text(text.replace('{"d_model', '\n{"d_model') + "\n", encoding="utf-8")
+            store(result, made, runs)
 
 
 if __name__ == "__main__":

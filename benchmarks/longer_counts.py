@@ -11,9 +11,6 @@ little the untuned model gives to the letter is among the scores. Rows and error
 """
 
 import argparse
-import datetime
-import json
-import platform
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +21,7 @@ from attention_by_hand.models.checkpoints import load_or_train
 from benchmarks.bert import page_definitions
 from benchmarks.fine_tuning import drawn
 from benchmarks.letter_runs import Counts
+from benchmarks.results import made_by, store
 
 RESULT = Path(__file__).with_suffix(".json")
 NAMES = [f"runs of {n}" for n in (2, 3, 4, 5)] + [f"between {r}" for r in (1, 2, 3)]
@@ -103,19 +101,11 @@ def main() -> None:
     page = page_definitions()
     model = page["untrained"](0)
     load_or_train("encoder", model, lambda m: {})
-    made = {
-        "script": "benchmarks/longer_counts.py",
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, CPU, one thread",
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-    }
     runs = []
     for seed in args.seeds:
         runs.append(measured(page, model.eval(), seed, args.rows))
         print(runs[-1], flush=True)
-        text = json.dumps({"made": made, "runs": runs}).replace('{"seed', '\n{"seed')
-        RESULT.write_text(text + "\n", encoding="utf-8")
+        store(RESULT, made_by("benchmarks/longer_counts.py"), runs)
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def unlucky(slug: str, name: str, times: range, *, tighter: bool = False) -> Ite
                 made = [
                     [
                         theirs
-                        if answer is right or run.elsewhere and i
+                        if answer is right or run.simulated and i
                         else probe_within(answer, run)
                         for run, theirs in zip(*rows, strict=True)
                     ]

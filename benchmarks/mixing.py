@@ -7,10 +7,6 @@ benchmarks/recurrence_convolution_mixing.json, which the chapter's page draws.
 """
 
 import argparse
-import datetime
-import json
-import os
-import platform
 import statistics
 import time
 from pathlib import Path
@@ -18,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from benchmarks.results import made_by, store
 from solutions.recurrence_convolution import linear_attention
 
 RESULT = Path(__file__).with_name("recurrence_convolution_mixing.json")
@@ -132,15 +129,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    made = {
-        "script": "python -m benchmarks.mixing",
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, CPU, one thread",
-        "torch": torch.__version__,
-        "d": D, "k": K, "batch": BATCH, "rounds": args.rounds,
-    }  # fmt: skip
-    text = json.dumps({"made": made, "runs": measured(args.rounds)})
-    RESULT.write_text(text.replace("}, {", "},\n{") + "\n", encoding="utf-8")
+    made = made_by("python -m benchmarks.mixing", d=D, k=K, batch=BATCH, rounds=args.rounds)
+    store(RESULT, made, measured(args.rounds))
 
 
 if __name__ == "__main__":

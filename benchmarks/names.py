@@ -24,14 +24,14 @@ import numpy as np
 import torch
 
 from autograder.bank import Bank, banks
-from autograder.bank.change import build, edited, with_code
+from autograder.bank.change import apply_edits, build, with_code
 from autograder.judge.reference import reference
 from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.deviations import deviations
 from autograder.student.engine.mistakes.equality import equal
-from autograder.student.engine.mistakes.match import alike
+from autograder.student.engine.mistakes.match import same_values
 from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.runs import Exercise
-from autograder.student.engine.side_effects import sides
 from autograder.student.engine.verdict import WRONG, Verdict, decide
 from autograder.student.expected import expected_of, fixed_runs
 
@@ -148,7 +148,7 @@ def both(bank: Bank, one: str, other: str) -> tuple[Answer, set[str]] | None:
     what = f"{one} and {other}"
     try:
         source = bank._source(bank.exercise, what)
-        text = edited(edited(source, first.edits, what), second.edits, what)
+        text = apply_edits(apply_edits(source, first.edits, what), second.edits, what)
         before = "\n".join(filter(None, (first.before, second.before)))
         after = "\n".join(filter(None, (first.after, second.after)))
         text = with_code(text, before, after, what)
@@ -185,7 +185,7 @@ class Scene:
     def alone(self, slip: Callable[..., Any], right: Answer) -> list[str]:
         """The known mistakes, certain or likely, that a slip alone makes of the reference."""
         found = self.verdict(self.records(with_slip(right, slip)))
-        return [found.mistake] if found.mistake else [*found.likely]
+        return [found.mistake] if found.mistake else [*found.suspected_mistakes]
 
     def before(self, given: list, verdict: Verdict) -> str | None:
         """The name by the rule that every run has to be equal."""
@@ -242,7 +242,7 @@ def measured(slug: str, exercise: Exercise, slips: int, pairs: int) -> Iterator[
         taken[kind] += 1
         old = scene.before(given, verdict)
         causes = {m.name: m.cause for m in scene.known}
-        now = (verdict.mistake,) if verdict.mistake else verdict.likely
+        now = (verdict.mistake,) if verdict.mistake else verdict.suspected_mistakes
         was = outcome([old] if old else [], truth, causes, "named")
         found = outcome(now, truth, causes, "named" if verdict.mistake else "likely")
         tag = parts[1] if kind == "slip" else "pair"
@@ -256,7 +256,9 @@ def _columns(rows: Iterator[tuple]) -> list[list[tuple]]:
 
 
 def _unchanged(rows: list[tuple]) -> bool:
-    return all(alike(a, b) and sides(a, b) == sides(b, a) == frozenset() for a, b in rows)
+    return all(
+        same_values(a, b) and deviations(a, b) == deviations(b, a) == frozenset() for a, b in rows
+    )
 
 
 def main() -> None:

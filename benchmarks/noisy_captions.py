@@ -26,9 +26,6 @@ that are right as a whole, for 1,000 other pictures.
 
 import argparse
 import copy
-import datetime
-import json
-import platform
 import time
 from functools import cache
 from pathlib import Path
@@ -39,6 +36,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_by_hand.data.glyphs import glyphs, picture
+from benchmarks import results
 
 RESULT = Path(__file__).with_suffix(".json")
 WEB, FEW, OTHER, WRONG = 3000, 200, 1000, 0.5
@@ -178,17 +176,8 @@ def run_of(seed: int) -> dict:
 
 def store(path: Path, script: str, run: dict) -> None:
     """Put a seed's results into the file, in place of what was there for it."""
-    runs = json.loads(path.read_text("utf-8"))["runs"] if path.exists() else []
-    runs = sorted([r for r in runs if r["seed"] != run["seed"]] + [run], key=lambda r: r["seed"])
-    about = {
-        "script": script,
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, CPU, one thread",
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-    }
-    text = json.dumps({"made": about, "runs": runs})
-    path.write_text(text.replace('{"seed"', '\n{"seed"') + "\n", encoding="utf-8")
+    others = [r for r in results.runs_in(path) if r["seed"] != run["seed"]]
+    results.store(path, results.made_by(script), sorted([*others, run], key=lambda r: r["seed"]))
 
 
 def main() -> None:

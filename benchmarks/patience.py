@@ -7,14 +7,14 @@ two seeds for each rate, it learns within the same bounds: at 0.005 both guess a
 know it at 3,000, at 0.01 both guess at 500 and know it at 1,000.
 """
 
-import datetime
-import json
 import sys
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+from benchmarks.results import made_by, runs_in, store
 
 RESULT = Path(__file__).with_suffix(".json")
 STEPS = {0.01: (250, 500, 750, 1000, 1500, 2000), 0.005: (250, 500, 1000, 2000, 2500, 3000)}
@@ -49,20 +49,12 @@ def main() -> None:
     torch.set_num_threads(1)
     for rate in map(float, sys.argv[1:] or STEPS):
         for seed in SEEDS:
-            kept = json.loads(RESULT.read_text("utf-8"))["runs"] if RESULT.exists() else []
-            if any((run["rate"], run["seed"]) == (rate, seed) for run in kept):
+            if any((run["rate"], run["seed"]) == (rate, seed) for run in runs_in(RESULT)):
                 continue
             run = {"rate": rate, "seed": seed, "right": shares(seed, rate)}
             print(run, flush=True)
-            kept = json.loads(RESULT.read_text("utf-8"))["runs"] if RESULT.exists() else []
-            made = {
-                "script": "python -m benchmarks.patience",
-                "date": datetime.date.today().isoformat(),
-                "torch": torch.__version__,
-            }
-            runs = sorted([*kept, run], key=lambda run: (run["rate"], run["seed"]))
-            text = json.dumps({"made": made, "runs": runs}).replace("}, {", "},\n{")
-            RESULT.write_text(text + "\n", encoding="utf-8")
+            runs = sorted([*runs_in(RESULT), run], key=lambda run: (run["rate"], run["seed"]))
+            store(RESULT, made_by("python -m benchmarks.patience"), runs)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from autograder.student import course, pointing
 from autograder.student.check import verdict_on
 from autograder.student.course import chapters, exercises_of
 from autograder.student.engine.locator import trace
-from autograder.student.engine.locator.locate import Place
+from autograder.student.engine.locator.locate import Divergence
 from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.runs import Exercise
 from autograder.student.engine.verdict import CORRECT, Verdict, decide
@@ -82,7 +82,7 @@ def changed_lines(before: str, after: str) -> set[int]:
     return lines | {n + d for n in empty for d in (-1, 1)}
 
 
-def outcome(place: Place | None, text: str, changed: set[int]) -> str:
+def outcome(place: Divergence | None, text: str, changed: set[int]) -> str:
     """Whether a place is right."""
     if place is None:
         return "nothing"

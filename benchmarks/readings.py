@@ -8,8 +8,6 @@ benchmarks/transformer_readings.json, which the chapter's page prints.
 """
 
 import argparse
-import json
-import platform
 import time
 from collections import Counter
 from multiprocessing import get_context
@@ -20,6 +18,7 @@ import torch
 
 from attention_by_hand.blocks import noam_rate
 from attention_by_hand.data import dates
+from benchmarks.results import made_by, store
 from solutions.transformer import (
     Transformer,
     greedy_decode,
@@ -118,17 +117,9 @@ def main() -> None:
             runs.append(run)
             print(run, flush=True)
     runs.sort(key=lambda run: jobs.index((run["two readings"], run["seed"], args.steps)))
-    made = {
-        "script": f"python -m benchmarks.readings --seeds {' '.join(map(str, args.seeds))}",
-        "machine": f"{platform.machine()}, CPU, one thread a model",
-        "torch": torch.__version__,
-        "steps": args.steps,
-        "seeds": args.seeds,
-        "sizes": SIZES,
-        "texts": len(TWO_READINGS),
-    }
-    text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
-    RESULT.write_text(text.replace('{"two', '\n{"two') + "\n", encoding="utf-8")
+    script = f"python -m benchmarks.readings --seeds {' '.join(map(str, args.seeds))}"
+    made = made_by(script, steps=args.steps, seeds=args.seeds, sizes=SIZES, texts=len(TWO_READINGS))
+    store(RESULT, made, runs)
 
 
 if __name__ == "__main__":

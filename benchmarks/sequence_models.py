@@ -9,10 +9,6 @@ to benchmarks/recurrence_convolution_models.json, which the chapter's page draws
 """
 
 import argparse
-import datetime
-import json
-import os
-import platform
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +19,7 @@ from torch import Tensor, nn
 
 from attention_by_hand.blocks import Transformer
 from attention_by_hand.data import dates
+from benchmarks.results import made_by, runs_in, store
 from solutions.recurrence_convolution import AttentionDecoder
 
 RESULT = Path(__file__).with_name("recurrence_convolution_models.json")
@@ -217,21 +214,13 @@ def main() -> None:
     parser.add_argument("--result", type=Path, default=RESULT)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    made = {
-        "script": "python -m benchmarks.sequence_models",
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, CPU, one thread",
-        "torch": torch.__version__,
-        "seconds": SECONDS,
-        "longest": LONGEST,
-    }
-    kept = json.loads(args.result.read_text("utf-8"))["runs"] if args.result.exists() else []
+    made = made_by("python -m benchmarks.sequence_models", seconds=SECONDS, longest=LONGEST)
+    kept = runs_in(args.result)
     for seed in args.seed or SEEDS:
         for task in args.task or TASKS:
             kept = [one for one in kept if (one["task"], one["seed"]) != (task, seed)]
             kept += run(task, seed, args.seconds or SECONDS[task])
-            text = json.dumps({"made": made, "runs": kept}, ensure_ascii=False)
-            args.result.write_text(text.replace("}, {", "},\n{") + "\n", encoding="utf-8")
+            store(args.result, made, kept)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,6 @@ at as well. Seeds that are on file already are kept, so that several runs may sh
 """
 
 import argparse
-import datetime
-import json
-import platform
 import time
 from functools import partial
 from pathlib import Path
@@ -25,6 +22,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from benchmarks.page_cells import run_cells
+from benchmarks.results import made_by, runs_in, store
 
 PAGE = Path(__file__).parents[1] / "book" / "11_vision_transformer.md"
 # the cells that define what is used here, found by how one of their lines begins
@@ -174,12 +172,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     page, path = page_definitions(), Path(__file__).with_name(args.result)
-    made = {
-        "script": "benchmarks/vision.py",
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, CPU, one thread",
-        "python": platform.python_version(),
-        "torch": torch.__version__,
+    more = {
         "steps": SHORT,
         "steps of the page": page["STEPS"],
         "images looked at": LOOKED_AT,
@@ -188,10 +181,9 @@ def main() -> None:
     }
     for seed in args.seeds:
         found = runs_of(page, seed)
-        runs = json.loads(path.read_text("utf-8"))["runs"] if path.exists() else []
-        runs = sorted([r for r in runs if r["seed"] != seed] + found, key=lambda r: r["seed"])
-        text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
-        path.write_text(text.replace('{"seed"', '\n{"seed"') + "\n", encoding="utf-8")
+        runs = [r for r in runs_in(path) if r["seed"] != seed] + found
+        made = made_by("benchmarks/vision.py", **more)
+        store(path, made, sorted(runs, key=lambda r: r["seed"]))
 
 
 if __name__ == "__main__":

@@ -12,14 +12,12 @@ network with padding that goes round, `unpooled` the same without its pooling.
 """
 
 import argparse
-import datetime
-import json
-import platform
 from pathlib import Path
 
 import torch
 from torch import nn
 
+from benchmarks.results import made_by, store
 from benchmarks.vision import SHORT, page_definitions
 from solutions.vision_transformer import equivariance_gap
 
@@ -122,17 +120,8 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     torch.set_num_threads(1)
     page, path = page_definitions(), Path(__file__).with_name("vision_gaps.json")
-    made = {
-        "script": "benchmarks/vision_gaps.py",
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, CPU, one thread",
-        "torch": torch.__version__,
-        "steps": SHORT,
-        "changes": [*CHANGES],
-    }
-    runs = [run for seed in SEEDS for run in runs_of(page, seed)]
-    text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    made = made_by("benchmarks/vision_gaps.py", steps=SHORT, changes=[*CHANGES])
+    store(path, made, [run for seed in SEEDS for run in runs_of(page, seed)])
 
 
 if __name__ == "__main__":

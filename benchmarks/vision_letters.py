@@ -16,11 +16,9 @@ of all seeds, are kept in an .npz beside the result. Runs that are on file are k
 """
 
 import argparse
-import datetime
 import itertools
 import json
 import math
-import platform
 import time
 from functools import cache
 from pathlib import Path
@@ -31,6 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_by_hand.data.glyphs import SIZE, glyphs, picture
+from benchmarks import results
 from benchmarks.caption_rivals import closest
 from benchmarks.vision import page_definitions
 from solutions.vision_transformer import VisionTransformer
@@ -212,18 +211,12 @@ def main() -> None:
 def store(result: Path, runs: list[dict], weights: dict) -> None:
     """Write all runs, and the weights."""
     _, letters, held_out, _ = collection()
-    made = {
-        "script": "benchmarks/vision_letters.py",
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, CPU, one thread",
-        "python": platform.python_version(),
-        "torch": torch.__version__,
+    more = {
         "pictures": {"train": len(letters), "test": len(held_out)},
         "parameters": sum(p.numel() for p in vit().parameters()),
         "pictures looked at": LOOKED_AT,
     }
-    text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
-    result.write_text(text.replace('{"seed"', '\n{"seed"') + "\n", encoding="utf-8")
+    results.store(result, results.made_by("benchmarks/vision_letters.py", **more), runs)
     with result.with_suffix(".npz").open("wb") as file:
         np.savez_compressed(file, **weights)
 

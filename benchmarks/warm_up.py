@@ -7,8 +7,6 @@ benchmarks/warm_up.json; a test compares the page's table with them.
 """
 
 import argparse
-import json
-import platform
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_by_hand.blocks import MultiHeadAttention
+from benchmarks.results import made_by, runs_in, store
 from solutions.residual_layernorm import FeedForward, Residual
 
 RESULT = Path(__file__).with_name("warm_up.json")
@@ -119,22 +118,14 @@ def main() -> None:
     jobs = [(name, seed, args.steps) for name in wanted for seed in SEEDS]
     runs: dict[str, list[list[float]]] = {}
     if args.only:
-        runs = json.loads(RESULT.read_text(encoding="utf-8"))["runs"]
+        runs = runs_in(RESULT)
     runs |= {name: [] for name in wanted}
     with get_context("spawn").Pool(args.jobs) as pool:
         for name, seed, found in pool.imap(train, jobs):
             runs[name].append(found)
             print(f"{name:24} seed {seed}: {found[14]:.2f} … {found[-1]:.2f}", flush=True)
-    made = {
-        "script": f"python -m benchmarks.warm_up --steps {args.steps}",
-        "machine": f"{platform.machine()}, CPU, one thread a model",
-        "torch": torch.__version__,
-        "steps": args.steps,
-        "every": EVERY,
-        "seeds": SEEDS,
-    }
-    text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
-    RESULT.write_text(text.replace("], [", "],\n[") + "\n", encoding="utf-8")
+    script = f"python -m benchmarks.warm_up --steps {args.steps}"
+    store(RESULT, made_by(script, steps=args.steps, every=EVERY, seeds=SEEDS), runs)
 
 
 if __name__ == "__main__":

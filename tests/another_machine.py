@@ -16,7 +16,7 @@ from autograder.judge.reference import reference
 from autograder.student import expected
 from autograder.student.check import verdict_on
 from autograder.student.course import chapters, exercises_of
-from autograder.student.engine.runs import Array, Recipe, Run, Step, Strided
+from autograder.student.engine.runs import Array, Recipe, Run, Step, StridedArray
 from autograder.student.engine.verdict import CORRECT
 
 
@@ -30,8 +30,8 @@ def moved(value: Any) -> Any:
         return np.where(drawn, np.nextafter(value, np.inf, dtype=value.dtype), value)
     if isinstance(value, Array):
         return replace(value, data=moved(value.data))
-    if isinstance(value, Strided):
-        return Strided(moved(value.array))
+    if isinstance(value, StridedArray):
+        return StridedArray(moved(value.array))
     if isinstance(value, Recipe):
         return replace(value, args=moved(value.args), state=moved(value.state))
     if isinstance(value, Step):

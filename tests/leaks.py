@@ -9,7 +9,7 @@ from pathlib import Path
 import snowballstemmer
 
 from autograder.notebook import stubs
-from autograder.publishing.bookindex import Book, directive
+from autograder.publishing.bookindex import BookIndex, directive
 from autograder.publishing.release import chapter_files
 from autograder.student.course import exercises_of
 
@@ -72,9 +72,9 @@ def stub_of(slug: str, name: str) -> str:
 
 
 @functools.cache
-def the_book() -> Book:
+def the_book() -> BookIndex:
     """The book's sources, read once."""
-    return Book(ROOT)
+    return BookIndex(ROOT)
 
 
 @functools.cache

@@ -180,7 +180,7 @@ def makes_nothing_larger(
     it. The calls are made with tensors that pretend to be elsewhere, where all sizes are seen."""
 
     def limited(draw: Draw) -> list[Run]:
-        return [replace(run, most=most(run), gradients=False, elsewhere=True) for run in runs(draw)]
+        return [replace(run, most=most(run), gradients=False, simulated=True) for run in runs(draw)]
 
     def judge(trials: Sequence[Trial]) -> Finding:
         return worst([_within(trial) for trial in trials])

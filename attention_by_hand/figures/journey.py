@@ -68,7 +68,7 @@ def likeliest(text: str) -> tuple[str, float]:
     return MADE["kinds"][found.index(max(found))], max(found)
 
 
-def here(chapter: int, text: str = "she sings well .") -> None:
+def station(chapter: int, text: str = "she sings well .") -> None:
     """The way of *well* through the encoder, and its numbers at what the chapter is about.
 
     A step that comes in a later chapter has no name yet. Chapter 7 is about all of it. Chapter 1

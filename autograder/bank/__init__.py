@@ -16,8 +16,8 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, TypeVar
 
-from autograder.bank.change import Edit, Entry, build, edited, entries, plain_source, with_code
-from autograder.bank.shared import completed
+from autograder.bank.change import Edit, Entry, apply_edits, build, entries, plain_source, with_code
+from autograder.bank.shared import complete
 from autograder.student import course
 
 course.package()
@@ -117,12 +117,12 @@ class Bank:
     def changes(self, text: str, place: str = "") -> None:
         """Add the wrong answers that a text declares; `place` is where it stands, for errors."""
         for entry in entries(text, place or self.exercise):
-            self._declare(completed(entry))
+            self._declare(complete(entry))
 
     def _declare(self, entry: Entry) -> None:
         name, cause, of, edits, before, after, what, _ = entry
         source = self._source(self.exercise if of is None else of, what)
-        changed = edited(source, edits, what)
+        changed = apply_edits(source, edits, what)
         if changed == source and not before and not after:
             raise ValueError(f"{what}: nothing is changed")
 

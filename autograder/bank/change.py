@@ -82,7 +82,7 @@ def _signature(function: ast.FunctionDef, lines: Sequence[str]) -> str:
 # --- the changes --------------------------------------------------------------------------------
 
 
-def edited(source: str, edits: Sequence[Edit], what: str) -> str:
+def apply_edits(source: str, edits: Sequence[Edit], what: str) -> str:
     """The text after some edits, made one by one.
 
     Raises `ValueError` if a text does not occur as often as it should.
@@ -131,8 +131,8 @@ def build(
     """
     changed, source = (re.sub(r"^(def|class) \w+", rf"\1 {name}", s) for s in (changed, source))
     file = f"<{what}>"
-    code = _compiled(changed, file, what)
-    if same_code(code, _compiled(source, file, what)):
+    code = _compile(changed, file, what)
+    if same_code(code, _compile(source, file, what)):
         raise ValueError(f"{what}: the changed code does the same as before:\n{changed}")
     linecache.cache[file] = (len(changed), None, changed.splitlines(True), file)  # for tracebacks
     scope = dict(names)
@@ -143,26 +143,26 @@ def build(
 
 def _with_beginning(source: str, code: str, what: str) -> str:
     lines = source.splitlines(True)
-    function = _called(source, what)
+    function = _target_function(source, what)
     indent = " " * function.body[0].col_offset
-    lines[function.lineno] = _indented(code, indent) + lines[function.lineno]
+    lines[function.lineno] = _indent(code, indent) + lines[function.lineno]
     return "".join(lines)
 
 
 def _with_ending(source: str, code: str, what: str) -> str:
     lines = source.splitlines(True)
-    for node in reversed([*_returns(_called(source, what))]):
-        rest = _indented(f"{code}\nreturn result", " " * node.col_offset)
+    for node in reversed([*_returns(_target_function(source, what))]):
+        rest = _indent(f"{code}\nreturn result", " " * node.col_offset)
         lines[node.lineno - 1] = lines[node.lineno - 1].replace("return", "result =", 1)
         lines[(node.end_lineno or node.lineno) - 1] += rest
     return "".join(lines)
 
 
-def _indented(code: str, indent: str) -> str:
+def _indent(code: str, indent: str) -> str:
     return "".join(f"{indent}{line}\n" for line in code.split("\n"))
 
 
-def _called(source: str, what: str) -> ast.FunctionDef:
+def _target_function(source: str, what: str) -> ast.FunctionDef:
     """The function that a text defines, or its class's `forward`."""
     try:
         defined = ast.parse(source).body[0]
@@ -184,7 +184,7 @@ def _returns(node: ast.AST) -> Iterator[ast.Return]:
             yield from _returns(child)
 
 
-def _compiled(source: str, file: str, what: str) -> CodeType:
+def _compile(source: str, file: str, what: str) -> CodeType:
     try:
         return compile(source, file, "exec", dont_inherit=True)
     except SyntaxError as error:
@@ -257,17 +257,17 @@ def _changes(marked: Sequence[str], what: str) -> tuple[list[Edit], str, str]:
             old, arrow, new = line.removeprefix("~ ").partition(" → ")
             if not arrow:
                 raise ValueError(f"{what}: {line!r} is not a change")
-            new, times = _timed(new)
+            new, times = _split_count(new)
             hunks.append(([f"{old} ×{times}" if times else old], [new]))
     return [_edit(*hunk) for hunk in hunks], "\n".join(before), "\n".join(after)
 
 
-def _timed(text: str) -> tuple[str, str | None]:
+def _split_count(text: str) -> tuple[str, str | None]:
     found = TIMES.fullmatch(text)
     assert found is not None  # any text is one
     return found[1], found[2]
 
 
 def _edit(old: Sequence[str], new: Sequence[str]) -> Edit:
-    text, times = _timed("\n".join(old))
+    text, times = _split_count("\n".join(old))
     return Edit(text, "\n".join(new), int(times or 1))

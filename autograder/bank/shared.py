@@ -15,18 +15,18 @@ from autograder.student import course
 OURS = Path(__file__).with_suffix(".txt")
 
 
-def completed(entry: Entry) -> Entry:
+def complete(entry: Entry) -> Entry:
     """An entry, with what it leaves out, cause or change, from the shared mistake of its name.
 
     Raises `ValueError` if its change takes an argument and the entry gives none, or the other way
     round.
     """
     ours = course.root() / "solutions" / "mistakes" / OURS.name
-    shared = _shared(ours).get(entry.name) or _shared(OURS).get(entry.name)
+    shared = _read_shared(ours).get(entry.name) or _read_shared(OURS).get(entry.name)
     source = entry if shared is None or _changes(entry) else shared
     wanted = None if source is entry else source.argument
     if (entry.argument is None) != (wanted is None):
-        given, right = _called(entry.name, entry.argument), _called(entry.name, wanted)
+        given, right = _mistake_name(entry.name, entry.argument), _mistake_name(entry.name, wanted)
         raise ValueError(f"{entry.what}: expected {right}, got {given}")
 
     def filled(code: str) -> str:
@@ -44,11 +44,11 @@ def _changes(entry: Entry) -> bool:
     return bool(entry.edits or entry.before or entry.after)
 
 
-def _called(name: str, argument: str | None) -> str:
+def _mistake_name(name: str, argument: str | None) -> str:
     return f"{name}({argument})" if argument else name
 
 
 @cache
-def _shared(file: Path) -> Mapping[str, Entry]:
+def _read_shared(file: Path) -> Mapping[str, Entry]:
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     return {entry.name: entry for entry in entries(text, f"{file.parent.name}/{file.name}")}

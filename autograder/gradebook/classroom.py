@@ -20,7 +20,7 @@ from sqlalchemy.exc import SAWarning
 from autograder.gradebook.command_suggestions import check_folder, nothing_there
 from autograder.gradebook.course_file import enter, read_course
 from autograder.gradebook.dask_cluster import DaskCluster
-from autograder.gradebook.gradebook import GradebookLost, Graded
+from autograder.gradebook.gradebook import GradebookLost, GradedSubmission
 from autograder.gradebook.local_pool import LocalPool
 from autograder.gradebook.rows import Row
 from autograder.gradebook.schedulers import Results, Scheduler
@@ -30,7 +30,7 @@ from autograder.gradebook.submissions import (
     check_release,
     find_tasks,
     job_for,
-    released,
+    release_folder,
 )
 from autograder.gradebook.writer import FULL, Writer, record_outcome
 from autograder.judge.job import Job, Options, judge_job
@@ -99,7 +99,7 @@ def grade(
     isolation_called(isolation)
     started = time.monotonic()
     root = submissions.absolute().parent.resolve()
-    release = (release or released(root)).absolute()
+    release = (release or release_folder(root)).absolute()
     check_folder(submissions, release, assignments_in(release))
     submissions = submissions.absolute()
     course = read_course(root, assignments_in(release))
@@ -226,7 +226,7 @@ class _Run:
                 yield None
             ours = False
 
-    def _skipped(self, task: Task, graded: Graded | None) -> bool:
+    def _skipped(self, task: Task, graded: GradedSubmission | None) -> bool:
         if not self.writer.finished(task, graded):
             return False
         self.done(self.writer.read(task), task)

@@ -24,16 +24,18 @@ def check_folder(given: Path, release: Path, assignments: Sequence[str]) -> None
         raise ValueError(_instead_of_a_folder(given, assignments))
     if here.resolve() == release.resolve():
         what = "holds the released notebooks, not what was handed in"
-        raise ValueError(f"{given} {what}: {_call(_up(given) / 'submitted')}")
+        raise ValueError(f"{given} {what}: {_call(_parent_of(given) / 'submitted')}")
     if here.name in assignments:
-        call = _call(_up(_up(given)), "--student", here.parent.name, "--assignment", here.name)
+        call = _call(
+            _parent_of(_parent_of(given)), "--student", here.parent.name, "--assignment", here.name
+        )
         raise ValueError(f"{given} is one submission: {call}")
     inside = {path.name for path in given.iterdir()}
     others = inside - {"submitted", "collected", "returned", release.name}  # as a course has
     if any(os.path.lexists(given / name / a) for name in others for a in assignments):
         return  # whatever else is there, it holds students
     if not inside.isdisjoint(assignments):
-        call = _call(_up(given), "--student", here.name)
+        call = _call(_parent_of(given), "--student", here.name)
         raise ValueError(f"{given} is the folder of one student: {call}")
     if (given / "submitted").is_dir():
         raise ValueError(f"{given} is the folder of the course: {_call(given / 'submitted')}")
@@ -49,11 +51,11 @@ def _instead_of_a_folder(given: Path, assignments: Sequence[str]) -> str:
         if here.parent.name not in assignments:
             return f"{given} is a notebook, not the folder of all submissions; {alone}"
         student, assignment = here.parent.parent.name, here.parent.name
-        folder = _up(_up(_up(given)))
+        folder = _parent_of(_parent_of(_parent_of(given)))
         call = _call(folder, "--student", student, "--assignment", assignment)
         return f"{given} is one submission: {call}; {alone}"
     if len(given.parts) == 1 and Path("submitted", name).is_dir():
-        return f"no folder {given}; for one student: `autograder grade --student {_quoted(name)}`"
+        return f"no folder {given}; for one student: `autograder grade --student {_quote(name)}`"
     found = assignment_named(name, assignments) if len(given.parts) == 1 else None
     if found:
         return f"no folder {given}; for one chapter: `autograder grade --assignment {found}`"
@@ -122,11 +124,11 @@ def nothing_there(
     return f"nothing to grade: expected {folder}/{EXPECTED}"
 
 
-def _up(path: Path) -> Path:
+def _parent_of(path: Path) -> Path:
     return path / ".." if path.name in ("", "..") else path.parent
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return shlex.quote(name)
 
 

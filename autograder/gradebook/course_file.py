@@ -8,7 +8,7 @@
     address = "https://example.org/attention/"
 
     [due]
-    01_kernel_regression = 2030-03-01T12:00:00
+    01_averages = 2030-03-01T12:00:00
 
     [late]                   # without it, nbgrader's policy counts
     grace_minutes = 15
@@ -19,7 +19,7 @@
     first_name = "Ada"
     last_name = "King"
     email = "ada@example.org"
-    extension = { 01_kernel_regression = 2.5 }   # in days
+    extension = { 01_averages = 2.5 }   # in days
 
     [students.ivo]
     withdrawn = true
@@ -66,7 +66,7 @@ class Late:
 class Person:
     """A student: what the gradebook should say about them, and how much extra time they have."""
 
-    told: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, str] = field(default_factory=dict)
     extension: Mapping[str, timedelta] = field(default_factory=dict)
     withdrawn: bool = False
 
@@ -114,7 +114,9 @@ class _Slip(ValueError):
 
 
 def _course(tree: dict[str, Any], assignments: Sequence[str] | None) -> CourseFile:
-    _only(tree, ("chapters", "timezone", "cell_seconds", "book", "due", "late", "students"), "")
+    _refuse_unknown_keys(
+        tree, ("chapters", "timezone", "cell_seconds", "book", "due", "late", "students"), ""
+    )
     try:
         zone = ZoneInfo(tree["timezone"]) if "timezone" in tree else UTC
     except (ZoneInfoNotFoundError, ValueError, TypeError):
@@ -126,7 +128,7 @@ def _course(tree: dict[str, Any], assignments: Sequence[str] | None) -> CourseFi
     late = None
     if "late" in tree:
         given = _table(tree, "late")
-        _only(given, ("per_day", "at_most", "grace_minutes"), "late.")
+        _refuse_unknown_keys(given, ("per_day", "at_most", "grace_minutes"), "late.")
         if "per_day" not in given:
             raise _Slip("late.per_day is missing")
         shares = {key: _number(given[key], f"late.{key}", 1.0) for key in given if key[0] != "g"}
@@ -152,7 +154,7 @@ def _chapters(tree: dict[str, Any], assignments: Sequence[str] | None) -> tuple[
 
 def _address(tree: dict[str, Any]) -> str:
     given = _table(tree, "book")
-    _only(given, ("address",), "book.")
+    _refuse_unknown_keys(given, ("address",), "book.")
     address = given.get("address", "")
     parts = urlsplit(address) if isinstance(address, str) else None
     if address and (parts is None or parts.scheme not in ("http", "https") or not parts.hostname):
@@ -164,7 +166,7 @@ def _person(student: str, given: Any, assignments: Sequence[str] | None) -> Pers
     place = f"students.{student}"
     if not isinstance(given, dict):
         raise _Slip(f"{place}: expected a table")
-    _only(given, (*_NAMES, "extension", "withdrawn"), f"{place}.")
+    _refuse_unknown_keys(given, (*_NAMES, "extension", "withdrawn"), f"{place}.")
     told = {key: given[key] for key in _NAMES if key in given}
     for key, value in told.items():
         if not isinstance(value, str):
@@ -188,7 +190,7 @@ def _table(tree: Mapping[str, Any], key: str) -> dict[str, Any]:
     return found
 
 
-def _only(tree: Mapping[str, Any], known: Sequence[str], place: str) -> None:
+def _refuse_unknown_keys(tree: Mapping[str, Any], known: Sequence[str], place: str) -> None:
     unknown = [key for key in tree if key not in known]
     if unknown:
         raise _Slip(f"{place}{unknown[0]} is not known here; there are {', '.join(known)}")
@@ -237,7 +239,7 @@ def enter(book: Any, course: CourseFile) -> None:
         before = {(row.student, row.assignment) for row in book.db.execute(select(EXTENSIONS))}
         for name, person in course.people.items():
             if not person.withdrawn:
-                student = book.update_or_create_student(ids.get(name, name), **person.told)
+                student = book.update_or_create_student(ids.get(name, name), **person.details)
                 for submission in student.submissions:
                     longer = person.extension.get(submission.assignment.name)
                     if longer is not None:

@@ -53,7 +53,7 @@ class GradebookLost(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Graded:
+class GradedSubmission:
     """What the gradebook says about a graded submission."""
 
     digest: str
@@ -197,7 +197,7 @@ class Book(Gradebook):
 
     # --- submissions ---
 
-    def graded(self) -> dict[tuple[str, str], Graded]:
+    def graded(self) -> dict[tuple[str, str], GradedSubmission]:
         """All graded submissions, by assignment and student.
 
         Our rows on a student whom nbgrader has removed do not count: nbgrader's marks are gone.
@@ -208,7 +208,9 @@ class Book(Gradebook):
         with self.look():
             rows = self.db.execute(select(tables.GRADED)).all()
             there = {tuple(row) for row in self.db.execute(submitted)}
-        found = {(r.assignment, r.student): Graded(r.digest, r.notebook, r.times) for r in rows}
+        found = {
+            (r.assignment, r.student): GradedSubmission(r.digest, r.notebook, r.times) for r in rows
+        }
         return {key: graded for key, graded in found.items() if key in there}
 
     def spelled(self) -> dict[str, str]:
@@ -220,7 +222,7 @@ class Book(Gradebook):
             for name in sorted(ids, key=lambda n: n == normalize("NFC", n))
         }
 
-    def is_graded(self, assignment: str, student: str) -> Graded | None:
+    def is_graded(self, assignment: str, student: str) -> GradedSubmission | None:
         """The record of a graded submission, or None."""
         with self.look():
             try:
@@ -229,10 +231,10 @@ class Book(Gradebook):
                 return None
             return self._graded(assignment, student)
 
-    def _graded(self, assignment: str, student: str) -> Graded | None:
-        here = tables.of(tables.GRADED, assignment, student)
+    def _graded(self, assignment: str, student: str) -> GradedSubmission | None:
+        here = tables.row_of(tables.GRADED, assignment, student)
         row = self.db.execute(select(tables.GRADED).where(here)).first()
-        return Graded(row.digest, row.notebook, row.times) if row else None
+        return GradedSubmission(row.digest, row.notebook, row.times) if row else None
 
     def record(
         self,

@@ -20,7 +20,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer, Unicode
 
 from autograder.gradebook import tables
-from autograder.gradebook.review import seen_in, unchanged
+from autograder.gradebook.review import seen_in, unchanged_cells
 from autograder.judge.judge_notebook import judge_notebook, seeds_of, show_outputs
 from autograder.judge.marks import auto_comments, auto_scores, show_verdicts
 from autograder.judge.seeds import secret_of
@@ -117,7 +117,7 @@ class SaveJudgement(NbGraderPreprocessor):
                     given = gradebook.find_grade(name, *where)
                     given.auto_score, given.needs_manual_grade = None, True
             key, seen = (ours["assignment"], ours["student"]), seen_in(nb, judgement)
-            same = unchanged(tables.read_seen(gradebook.db, *key), seen)
+            same = unchanged_cells(tables.read_seen(gradebook.db, *key), seen)
             for name in same & resources.get("autograder_settled", set()):
                 gradebook.find_grade(name, *where).needs_manual_grade = False
             tables.store_judgement(gradebook.db, *key, judgement)

@@ -36,6 +36,6 @@ def seen_in(notebook: NotebookNode, judgement: Judgement) -> dict[str, list]:
     return found
 
 
-def unchanged(before: Seen, after: Seen) -> set[str]:
+def unchanged_cells(before: Seen, after: Seen) -> set[str]:
     """The cells that look the same as before."""
     return {name for name, seen in after.items() if before.get(name) == seen}

@@ -50,7 +50,7 @@ def read_roster(root: Path, db: str | None = None) -> Roster:
     try:
         with book.look():
             for student in book.students:
-                told = course.person(student.id).told
+                told = course.person(student.id).details
                 first = told.get("first_name", student.first_name or "")
                 last = told.get("last_name", student.last_name or "")
                 roster.names[student.id] = f"{first} {last}".strip()

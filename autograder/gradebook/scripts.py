@@ -26,21 +26,21 @@ def notebook_of(data: bytes) -> bytes:
         text = text_in(data, "file").replace("\r\n", "\n").replace("\r", "\n")
     except UnusableFile:
         return data
-    cells = [*(_marked(text) if _MARK.search(text) else _stated(text))]
+    cells = [*(_marked_cells(text) if _MARK.search(text) else _statement_cells(text))]
     tree = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
     return json.dumps(tree, ensure_ascii=True, indent=1).encode()
 
 
-def _marked(text: str) -> Iterator[dict[str, Any]]:
+def _marked_cells(text: str) -> Iterator[dict[str, Any]]:
     marks = [*_MARK.finditer(text)]
     yield _cell(text[: marks[0].start()])
     for mark, end in zip(marks, [*(m.start() for m in marks[1:]), len(text)], strict=True):
         title, source = mark[1] or "", text[mark.end() : end]
         kind = _KIND.search(title)
-        yield _cell(_uncommented(source) if kind else source, bool(kind), _grade_mark(title))
+        yield _cell(_uncomment(source) if kind else source, bool(kind), _grade_mark(title))
 
 
-def _stated(text: str) -> Iterator[dict[str, Any]]:
+def _statement_cells(text: str) -> Iterator[dict[str, Any]]:
     """A cell for each statement, with the comments above it."""
     try:
         yield from (_cell(source) for _, source in statements_of(text))
@@ -66,7 +66,7 @@ def _grade_mark(title: str) -> Any:
         return None
 
 
-def _uncommented(text: str) -> str:
+def _uncomment(text: str) -> str:
     """Markdown in a script: in comments, or between three quotes."""
     plain = text.strip()
     if plain[:3] in _QUOTES and plain[-3:] == plain[:3]:

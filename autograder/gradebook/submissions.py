@@ -58,7 +58,7 @@ class Task:
         return self.assignment, self.student
 
 
-def released(root: Path) -> Path:
+def release_folder(root: Path) -> Path:
     """The folder of released notebooks: the course's own, else the project's.
 
     Raises `ValueError` if neither exists.

@@ -88,7 +88,7 @@ def make(session: Session) -> None:
     OURS.create_all(session.connection())
 
 
-def of(table: Table, assignment: str, student: str) -> Any:
+def row_of(table: Table, assignment: str, student: str) -> Any:
     """The condition for the row of a submission."""
     return (table.c.assignment == assignment) & (table.c.student == student)
 
@@ -101,7 +101,7 @@ def put(session: Session, table: Table, assignment: str, student: str, **values:
 
 def remove(session: Session, table: Table, assignment: str, student: str) -> None:
     """Remove a submission's row, if there is one."""
-    session.execute(table.delete().where(of(table, assignment, student)))
+    session.execute(table.delete().where(row_of(table, assignment, student)))
 
 
 def store_judgement(session: Session, assignment: str, student: str, judgement: Judgement) -> None:
@@ -113,7 +113,7 @@ def read_judgement(session: Session, assignment: str, student: str) -> Judgement
     """The judgement on a submission; None if none is kept that this version can read."""
     if not inspect(session.connection()).has_table(JUDGEMENTS.name):
         return None
-    row = session.execute(select(JUDGEMENTS).where(of(JUDGEMENTS, assignment, student))).first()
+    row = session.execute(select(JUDGEMENTS).where(row_of(JUDGEMENTS, assignment, student))).first()
     return _read(row.judgement) if row else None
 
 
@@ -140,7 +140,7 @@ def read_seen(session: Session, assignment: str, student: str) -> dict[str, list
     """What a person saw of a submission when it was last recorded; empty if it was not."""
     if not inspect(session.connection()).has_table(SEEN.name):
         return {}
-    row = session.execute(select(SEEN).where(of(SEEN, assignment, student))).first()
+    row = session.execute(select(SEEN).where(row_of(SEEN, assignment, student))).first()
     return json.loads(row.seen) if row else {}
 
 
@@ -152,7 +152,7 @@ def attempted(
     `notebook` is the digest of what was handed in; `when` its time, in nbgrader's form, if that is
     known; `marked` nbgrader's record of it.
     """
-    here = of(ATTEMPTS, assignment, student) & (ATTEMPTS.c.notebook == notebook)
+    here = row_of(ATTEMPTS, assignment, student) & (ATTEMPTS.c.notebook == notebook)
     before = session.execute(select(ATTEMPTS.c.moment).where(here)).first()
     session.execute(ATTEMPTS.delete().where(here))
     moment = parse_utc(when).replace(tzinfo=UTC) if when else datetime.now(UTC)

@@ -30,8 +30,8 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.gradebook.course_file import CourseFile
 from autograder.gradebook.feedback import MarkedNotebook, PageMaker, plain_page
-from autograder.gradebook.gradebook import Book, GradebookLost, Graded, database
-from autograder.gradebook.review import Seen, seen_in, unchanged
+from autograder.gradebook.gradebook import Book, GradebookLost, GradedSubmission, database
+from autograder.gradebook.review import Seen, seen_in, unchanged_cells
 from autograder.gradebook.rows import UNDATED, Row, read_row, row_of
 from autograder.gradebook.submissions import (
     EXCHANGE_SECRET,
@@ -74,7 +74,7 @@ class Writer:
         _, notebook = read_release(self.release / assignment / f"{assignment}.ipynb")
         self.book.register(assignment, notebook)
 
-    def finished(self, task: Task, graded: Graded | None) -> bool:
+    def finished(self, task: Task, graded: GradedSubmission | None) -> bool:
         """Whether this exact submission is graded; makes its feedback page again if needed."""
         if graded is None or graded.digest != task.digest:
             return False
@@ -149,7 +149,7 @@ class Writer:
             earlier = None
         if not (earlier and known and before) or _digest(data) != known.notebook:
             return set()
-        return unchanged(seen_in(earlier, before), seen)
+        return unchanged_cells(seen_in(earlier, before), seen)
 
     def withdraw(self, task: Task) -> None:
         """Leave a submission whose grading failed without marks, for a person to look at."""

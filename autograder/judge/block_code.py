@@ -55,7 +55,7 @@ def blocks_before(slug: str) -> frozenset[str]:
 
 def blocks_for(slug: str, exercise: Exercise, instead: Iterable[str] = ()) -> frozenset[str]:
     """The blocks that are in the process while an answer is probed, `instead` of others there."""
-    return blocks_before(slug) | {*exercise.given, *exercise.uses, *instead}
+    return blocks_before(slug) | {*exercise.allows, *exercise.uses, *instead}
 
 
 @lru_cache(maxsize=1024)

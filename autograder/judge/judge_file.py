@@ -101,8 +101,9 @@ def as_json(file: str, device: str, verdicts: Mapping[str, Verdict]) -> dict[str
                 "verdict": verdict.verdict,
                 "mistake": verdict.mistake,
                 "cause": verdict.cause,
-                "likely": [*verdict.likely],
-                "guess": " ".join(filter(None, (verdict.besides, verdict.guess))) or None,
+                "likely": [*verdict.suspected_mistakes],
+                "guess": " ".join(filter(None, (verdict.other_problems, verdict.suspicion)))
+                or None,
                 "remark": verdict.remark,
                 "pointer": verdict.pointer,  # which only the sandbox vouches for
                 "aspects": [

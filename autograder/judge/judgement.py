@@ -62,9 +62,10 @@ def _stored(value: Any) -> Any:
 
 def _verdict(tree: Mapping[str, Any]) -> Verdict:
     aspects = tuple(AspectVerdict(**_with_numbers(aspect)) for aspect in tree["aspects"])
-    ran = tuple((name, place) for name, place in tree["ran"])
-    likely = tuple(tree.get("likely", ()))
-    return Verdict(**{**tree, "aspects": aspects, "ran": ran, "likely": likely})
+    pairs = tuple((name, place) for name, place in tree["forbidden_operations"])
+    names = tuple(tree["suspected_mistakes"])
+    lists = {"aspects": aspects, "forbidden_operations": pairs, "suspected_mistakes": names}
+    return Verdict(**{**tree, **lists})
 
 
 def _with_numbers(aspect: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def _made(answer: Callable[..., Any], run: Run, device: str) -> Record:
     that changes nothing but the digits.
     """
     record = probe_within(answer, run, "cpu")
-    if device == "cpu" or run.elsewhere:
+    if device == "cpu" or run.simulated:
         return record
     wide = None if record.raised or run.random else run.in_float64()
     if wide is not None:
@@ -100,12 +100,12 @@ def _with_rounding(
     """The same, which also says how far the answer is off where it computes in float32; `later`
     finds it out on demand."""
     record = _made(answer, run, device)
-    if record.raised or run.random or run.elsewhere:  # nothing is compared
+    if record.raised or run.random or run.simulated:  # nothing is compared
         return record
 
     @cache
     def rounding() -> float:
-        narrow = run.narrowed()
+        narrow = run.all_in_float32()
         if narrow is None:
             return 0.0
         with without_warnings():

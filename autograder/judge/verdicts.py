@@ -29,7 +29,7 @@ from autograder.student.course import exercises_of, find_exercise
 from autograder.student.engine.block_access import ABSENT
 from autograder.student.engine.policy import Code, describe_uses
 from autograder.student.engine.probe import preserve_generators
-from autograder.student.engine.runs import BLOCKS, Exercise, Record, Run, distinct, lost
+from autograder.student.engine.runs import BLOCKS, Exercise, Record, Run, distinct, lost_record
 from autograder.student.engine.verdict import (
     CORRECT,
     CRASH,
@@ -126,7 +126,7 @@ def _judge_chapter(
         def verdict_on(name: str, seed: bytes, instead: Mapping[str, str] | None = None) -> Verdict:
             slug, exercise = asked.get(name) or find_exercise(name)
             if instead:  # whose blocks it may then run
-                exercise = replace(exercise, given={**exercise.given, **instead})
+                exercise = replace(exercise, allows={**exercise.allows, **instead})
             return _judge(runner, slug, exercise, seed, failures.get(name), instead)
 
         def judge(name: str) -> None:
@@ -216,7 +216,8 @@ def _held_back(verdict: Verdict, exercise: Exercise, code: Code) -> Verdict:
     """The verdict, its marks withheld if a person has to review how they were earned."""
     if not verdict.score:
         return verdict
-    reasons = [f"The answer runs {describe_operations(verdict.ran)}."] if verdict.ran else []
+    ran = verdict.forbidden_operations
+    reasons = [f"The answer runs {describe_operations(ran)}."] if ran else []
     if code.tampering:
         reasons.append(
             f"The file reaches into the grader: {describe_uses(code.tampering, code.cells)}."
@@ -280,13 +281,15 @@ def _judge(
     every, keys = distinct(runs)
     try:
         blocks = blocks_for(slug, exercise, instead or ())
-        flat = runner.probe(exercise.name, [*every.values()], instead, exercise.watched, blocks)
+        flat = runner.probe(
+            exercise.name, [*every.values()], instead, exercise.watch_patterns, blocks
+        )
     except ProcessDied as death:
         end, told = REASONS[death.reason], f"a call of it {death.detail}"
         if all(record.raised for record in death.records):  # there is nothing to judge
             return no_marks(exercise, end, f"A{told[1:]}.")
         missing = len(every) - len(death.records)
-        flat = [*death.records, *[lost(f"not reached, since {told}")] * missing]
+        flat = [*death.records, *[lost_record(f"not reached, since {told}")] * missing]
     if flat is None:
         if failure is not None:
             return no_marks(exercise, failure.verdict, failure.note)
@@ -296,8 +299,10 @@ def _judge(
 
     def make(run: Run) -> Record:
         with suppress(ProcessDied, SandboxLost):
-            return (runner.probe(exercise.name, [run], instead, exercise.watched, blocks) or [])[0]
-        return lost("its process has ended")
+            return (
+                runner.probe(exercise.name, [run], instead, exercise.watch_patterns, blocks) or []
+            )[0]
+        return lost_record("its process has ended")
 
     with _TRUSTED, preserve_generators():  # the runs seed the process's generators: one at a time
         task = _task(slug, exercise.name, seed, runner.options[2])
@@ -337,8 +342,8 @@ def _fit_to_show(verdict: Verdict) -> Verdict:
         return value and clean(value[:SHOWN] + ("…" if len(value) > SHOWN else ""))
 
     aspects = tuple(replace(aspect, message=text(aspect.message)) for aspect in verdict.aspects)
-    ran = tuple((text(name) or "", text(place) or "") for name, place in verdict.ran)
-    return replace(verdict, aspects=aspects, note=text(verdict.note), ran=ran)
+    ran = tuple((text(name) or "", text(at) or "") for name, at in verdict.forbidden_operations)
+    return replace(verdict, aspects=aspects, note=text(verdict.note), forbidden_operations=ran)
 
 
 def _shown(pointer: str | None) -> str | None:
@@ -361,7 +366,7 @@ class _Task:
         from autograder.judge.reference import known_mistakes, on_demand, reference
 
         self.runs = _runs(slug, name, seed)
-        if not any(run.elsewhere for row in self.runs for run in row):  # then they were made there
+        if not any(run.simulated for row in self.runs for run in row):  # then they were made there
             device = "cpu"
         right = reference(slug, name)
         self.expected = on_demand(right, self.runs, device, rounding=True)  # not for stubs

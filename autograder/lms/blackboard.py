@@ -25,7 +25,7 @@ from os.path import commonprefix
 
 from autograder.lms.canvas import one_column
 from autograder.lms.record import Origin
-from autograder.lms.system import FILE, ArchiveEntry, Mark, System, only_column
+from autograder.lms.system import FILE, ArchiveEntry, GivenMark, System, only_column
 from autograder.lms.worksheet import (
     SheetRow,
     Worksheet,
@@ -102,11 +102,13 @@ class Blackboard(System):
         number = place.number if place is not None else listed.number if listed else ""
         return f"{number}_{page}" if number else None
 
-    def new_table(self, title: str, marks: Sequence[tuple[Origin, Mark]]) -> list[list[str]]:
+    def new_table(self, title: str, marks: Sequence[tuple[Origin, GivenMark]]) -> list[list[str]]:
         rows = [["", place.name or place.label, place.number, mark.grade] for place, mark in marks]
         return [[*_HEAD, title], *rows]
 
-    def filled(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
+    def fill_sheet(
+        self, sheet: Worksheet, at: int, marks: Mapping[int, GivenMark]
+    ) -> list[list[str]]:
         return only_column(sheet, len(_HEAD), at, marks)
 
 

@@ -27,7 +27,7 @@ from datetime import tzinfo
 from unicodedata import normalize
 
 from autograder.lms.record import Origin
-from autograder.lms.system import FILE, ArchiveEntry, Mark, System, only_column
+from autograder.lms.system import FILE, ArchiveEntry, GivenMark, System, only_column
 from autograder.lms.worksheet import (
     SheetRow,
     Worksheet,
@@ -105,7 +105,7 @@ class Canvas(System):
     def page_name(self, page: str, place: Origin | None, listed: SheetRow | None) -> str | None:
         return f"{place.prefix}{page}" if place is not None else None
 
-    def new_table(self, title: str, marks: Sequence[tuple[Origin, Mark]]) -> list[list[str]]:
+    def new_table(self, title: str, marks: Sequence[tuple[Origin, GivenMark]]) -> list[list[str]]:
         points = marks[0][1].points if marks else "0"
         table = [[*_HEAD, title], ["    Points Possible", "", "", "", "", points]]
         for place, mark in marks:
@@ -113,7 +113,9 @@ class Canvas(System):
             table.append([*who, mark.grade])
         return table
 
-    def filled(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
+    def fill_sheet(
+        self, sheet: Worksheet, at: int, marks: Mapping[int, GivenMark]
+    ) -> list[list[str]]:
         return only_column(sheet, sheet.columns["section"] + 1, at, marks)
 
 

@@ -17,15 +17,17 @@ def assignment_of(data: bytes, name: str, release: Path, assignments: Sequence[s
     """The assignment that a notebook belongs to; None if neither cells nor name tell."""
     ids = _ids(data)
     if ids:
-        shared = {a: len(ids & _released(release / a / f"{a}.ipynb")) for a in assignments}
+        shared = {
+            a: len(ids & _released_assignments(release / a / f"{a}.ipynb")) for a in assignments
+        }
         best = max(shared.values(), default=0)
         first = [a for a, count in shared.items() if count == best]
         if best and len(first) == 1:
             return first[0]
-    return _named(name, assignments)
+    return _assignment_in(name, assignments)
 
 
-def _named(name: str, assignments: Sequence[str]) -> str | None:
+def _assignment_in(name: str, assignments: Sequence[str]) -> str | None:
     """The assignment whose name or slug is part of a file's name: the longest, if only one is."""
     stem = (
         "_"
@@ -57,7 +59,7 @@ def _ids(data: bytes) -> set[str]:
 
 
 @lru_cache(maxsize=64)
-def _released(path: Path) -> frozenset[str]:
+def _released_assignments(path: Path) -> frozenset[str]:
     notebook = nbformat.read(path, as_version=4)
     marks = (cell.metadata.get("nbgrader", {}) for cell in notebook.cells)
     return frozenset(mark["grade_id"] for mark in marks if mark.get("grade_id"))

@@ -22,12 +22,12 @@ from nbgrader.utils import parse_utc
 from autograder.gradebook.command_suggestions import assignment_named
 from autograder.gradebook.course_file import CourseFile, read_course
 from autograder.gradebook.scripts import SUFFIX, notebook_of
-from autograder.gradebook.submissions import TIME, assignments_in, released, timestamp_in
+from autograder.gradebook.submissions import TIME, assignments_in, release_folder, timestamp_in
 from autograder.gradebook.times import moment_in
 from autograder.gradebook.writer import FULL, put
 from autograder.lms.chapters import assignment_of
 from autograder.lms.collected_notebook import LESS, CollectedNotebook, is_older, newness, why_other
-from autograder.lms.course_files import InTheWay, home, keep, read_there, safe_file
+from autograder.lms.course_files import PathOccupied, home, keep, read_there, safe_file
 from autograder.lms.people import StudentIndex, known_people, same_names
 from autograder.lms.record import Origin, folder_of, read_record, write_record
 from autograder.lms.system import FILE, ArchiveEntry
@@ -42,17 +42,17 @@ NEW, NEWER, OLDER, SAME = "new", "newer", "older", "same"
 
 
 @dataclass
-class Collected:
+class CollectResult:
     """What `collect` did: what became of each notebook, and what a person has to look at."""
 
-    placed: dict[tuple[str, str], str] = field(default_factory=dict)  # by student and assignment
-    told: list[str] = field(default_factory=list)  # nothing to do about it
-    aside: list[str] = field(default_factory=list)  # for a person to look at
+    outcomes: dict[tuple[str, str], str] = field(default_factory=dict)  # by student and assignment
+    remarks: list[str] = field(default_factory=list)  # nothing to do about it
+    problems: list[str] = field(default_factory=list)  # for a person to look at
 
     @property
     def exit_status(self) -> int:
         """0 if everything went to its place, 1 if something was put aside or left."""
-        return int(bool(self.aside))
+        return int(bool(self.problems))
 
 
 def collect(
@@ -63,7 +63,7 @@ def collect(
     worksheet: Path | None = None,
     archive_times: bool = False,
     db: str | None = None,
-) -> Collected:
+) -> CollectResult:
     """Sort the notebooks of an archive into a course's submissions.
 
     `assignment` is the one that the archive is for (default: what the notebooks say they are).
@@ -71,7 +71,7 @@ def collect(
     times of the archive's files as times of submission; in those from Moodle and Canvas, they are
     when the archive was made. Raises `ValueError` for a file or a call that makes no sense.
     """
-    release = released(root)
+    release = release_folder(root)
     assignments = assignments_in(release)
     course = read_course(root, assignments)
     only = assignment_named(assignment, assignments) if assignment else None
@@ -101,7 +101,7 @@ class _Run:
         self.root, self.release, self.assignments, self.only = root, release, assignments, only
         self.archive, self.uncharged = archive, archive.left
         self.course, self.roster, self.archive_times = course, roster, archive_times
-        self.result = Collected()
+        self.result = CollectResult()
         self.found: list[CollectedNotebook] = []
         self.theirs: list[
             tuple[str, CollectedNotebook]
@@ -120,18 +120,18 @@ class _Run:
         known, entry_times = 0, set[datetime | None]()
         for member in self.archive.members():
             if not isinstance(member, Member):
-                self.result.aside.append(f"{member[0]}: refused, {member[1]}")
+                self.result.problems.append(f"{member[0]}: refused, {member[1]}")
                 known += 1
                 continue
             found = entry_of(member)
             if found is None:
-                self.result.aside.append(f"{shown(member.name)}: not named as by {TITLES}")
+                self.result.problems.append(f"{shown(member.name)}: not named as by {TITLES}")
                 continue
             known += 1
             entry_times.add(member.moment)
-            self.everybody.setdefault(found.who, found)
+            self.everybody.setdefault(found.owner, found)
             self._take(member, found)
-            self._charge(found.who)
+            self._charge(found.owner)
         if not known:
             names = " or ".join(f"{one.example} ({one.title})" for one in SYSTEMS.values())
             raise ValueError(f"{self.archive.path.name}: expected names such as {names}, got none")
@@ -141,15 +141,15 @@ class _Run:
             if self._has_too_much(who):
                 label = shown(self.everybody[who].label)
                 text = f"{self.counts[who]} files, too many or too large to look at all of them"
-                self.result.aside.append(f"{label} ({who[1]}): {text}")
-        with_one = {found.handed.who for found in self.found}
+                self.result.problems.append(f"{label} ({who[1]}): {text}")
+        with_one = {found.entry.owner for found in self.found}
         for who, what in self.empty.items():
             if who not in with_one:
                 label = shown(self.everybody[who].label)
-                self.result.aside.append(f"{label} ({who[1]}): no notebook, but {what}")
+                self.result.problems.append(f"{label} ({who[1]}): no notebook, but {what}")
 
     def _take(self, member: Member, found: ArchiveEntry) -> None:
-        who, name = found.who, shown(found.filename)
+        who, name = found.owner, shown(found.filename)
         self.counts[who] += 1
         if self._has_too_much(who):
             return
@@ -162,18 +162,20 @@ class _Run:
         is_script = found.filename.casefold().endswith(SUFFIX)
         if not is_script and not NOTEBOOK.search(found.filename):
             self.empty.setdefault(who, name)
-            self.result.told.append(f"{shown(found.label)}: {name} is not a notebook; left there")
+            self.result.remarks.append(
+                f"{shown(found.label)}: {name} is not a notebook; left there"
+            )
             return
         try:
             data = self._data(member)
         except RefusedArchive as why:
             self.empty.setdefault(who, f"{name}, which was refused")
-            self.result.aside.append(f"{shown(member.name)}: refused, {why}")
+            self.result.problems.append(f"{shown(member.name)}: refused, {why}")
             return
         if is_script and not self._answering(data):
             self.empty.setdefault(who, name)
             text = f"{name} is a script that answers no exercise; left there"
-            self.result.told.append(f"{shown(found.label)}: {text}")
+            self.result.remarks.append(f"{shown(found.label)}: {text}")
             return
         self.found.append(self._found(found, data, member))
 
@@ -192,17 +194,17 @@ class _Run:
 
     def _open(self, member: Member, found: ArchiveEntry) -> None:
         """Look into an archive that a student has handed in."""
-        who = found.who
+        who = found.owner
         try:
-            for inner in self.archive.within(member):
+            for inner in self.archive.members_within(member):
                 if isinstance(inner, Member):
                     name = inner.parts[-1]
                     self._charge(who)
                     self._take(inner, replace(found, filename=name))
                 else:
-                    self.result.aside.append(f"{inner[0]}: refused, {inner[1]}")
+                    self.result.problems.append(f"{inner[0]}: refused, {inner[1]}")
         except RefusedArchive as why:
-            self.result.aside.append(f"{shown(member.name)}: refused, {why}")
+            self.result.problems.append(f"{shown(member.name)}: refused, {why}")
         self.empty.setdefault(who, shown(found.filename))
 
     def _charge(self, who: tuple[str, str, str]) -> None:
@@ -222,20 +224,20 @@ class _Run:
         effort = effort_in(data, released) if assignment != UNKNOWN else ANSWERED
         return CollectedNotebook(found, assignment, member, effort)
 
-    def _timed(self, found: CollectedNotebook, one: ArchiveEntry) -> CollectedNotebook:
+    def _with_time(self, found: CollectedNotebook, one: ArchiveEntry) -> CollectedNotebook:
         """A notebook as a student's, with what is known of its time."""
         row = self.roster.row_of(one)
-        moment, said = (row.moment, row.said) if row else (None, "")
+        moment, said = (row.moment, row.stated_time) if row else (None, "")
         if moment is None and one.time:
             moment, said = moment_in(one.time, self.course.zone), said or one.time
         if moment is None and self.archive_times:
             moment = found.member.moment
-        return replace(found, handed=one, moment=moment, said=said)
+        return replace(found, entry=one, moment=moment, stated_time=said)
 
     def _tell_of_times(self, entries: set[datetime | None]) -> None:
         sheet = self.roster.sheet
-        self.result.aside += sheet.problems if sheet else ()
-        if self.theirs and not any(found.moment or found.said for _, found in self.theirs):
+        self.result.problems += sheet.problems if sheet else ()
+        if self.theirs and not any(found.moment or found.stated_time for _, found in self.theirs):
             times = sorted(moment for moment in entries if moment)
             text = "no times are known, so nobody is late by this archive"
             if times and (times[-1] - times[0]).total_seconds() > 3600:
@@ -244,11 +246,11 @@ class _Run:
                     f"{times[-1]:%Y-%m-%d %H:%M} UTC: if that is when they were handed in, "
                     "use --archive-times"
                 )
-            self.result.told.append(text)
+            self.result.remarks.append(text)
         late = {shown(h.label): h.system.title for h in self.everybody.values() if h.late}
         if late and not any(found.moment for _, found in self.theirs):
             who, said = ", ".join(sorted(late)), next(iter(late.values()))
-            self.result.told.append(f"{said} says LATE, without a time, for {who}")
+            self.result.remarks.append(f"{said} says LATE, without a time, for {who}")
 
     # --- placing ---
 
@@ -257,10 +259,10 @@ class _Run:
         groups: dict[tuple[str, str], list[CollectedNotebook]] = {}
         for student, found in self.theirs:
             if found.assignment == UNKNOWN:
-                why = f"{student}: cannot tell which chapter {shown(found.handed.filename)} is"
+                why = f"{student}: cannot tell which chapter {shown(found.entry.filename)} is"
                 self._put_aside(found, f"{why}; use --assignment, or rename it")
             elif self.only and found.assignment != self.only:
-                what = f"{shown(found.handed.filename)} is a notebook of {found.assignment}"
+                what = f"{shown(found.entry.filename)} is a notebook of {found.assignment}"
                 self._put_aside(found, f"{student}: {what}, not of {self.only}")
             else:
                 groups.setdefault((found.assignment, student), []).append(found)
@@ -272,16 +274,16 @@ class _Run:
                 self._keep_earlier(student, other, data, why_other(other, best))
             try:
                 outcome = self._place(student, best, records[assignment].get(student))
-            except (OSError, InTheWay) as error:
+            except (OSError, PathOccupied) as error:
                 if isinstance(error, OSError) and error.errno in FULL:
                     raise
                 self._put_aside(best, f"{student}: {getattr(error, 'strerror', None) or error}")
                 continue
-            self.result.placed[student, assignment] = outcome
+            self.result.outcomes[student, assignment] = outcome
             if outcome != OLDER:
                 records[assignment][student] = self._where_from(best)
             if self.course.withdrawn(student):
-                self.result.told.append(f"{student} has withdrawn, and will not be graded")
+                self.result.remarks.append(f"{student} has withdrawn, and will not be graded")
         for assignment, places in records.items():
             write_record(self.root, assignment, places)
 
@@ -295,7 +297,7 @@ class _Run:
             for student in (one[0] for one in listed if not isinstance(one, str)):
                 whose.setdefault(student, set()).add(who)
         for found in self.found:
-            for one in members[found.handed.who]:
+            for one in members[found.entry.owner]:
                 if isinstance(one, str):
                     self._put_aside(found, one)
                     continue
@@ -307,24 +309,24 @@ class _Run:
                     )
                     self._put_aside(found, f"{labels}: each would be {student}, so none is")
                 else:
-                    whole = self.everybody[found.handed.who]
-                    handed = replace(found.handed, label=whole.label, number=whole.number)
+                    whole = self.everybody[found.entry.owner]
+                    handed = replace(found.entry, label=whole.label, number=whole.number)
                     handed = self.roster.of_member(handed, row) if row else handed
-                    self.theirs.append((student, self._timed(found, handed)))
+                    self.theirs.append((student, self._with_time(found, handed)))
 
     def _put_aside(self, found: CollectedNotebook, why: str) -> None:
         folder = folder_of(self.root, self.only or found.assignment) / "aside"
-        whose = safe_file(f"{found.handed.label}_{found.handed.number}")
-        kept = keep(folder / whose, found.handed.filename, self._data(found.member))
-        self.result.aside.append(f"{why}; kept in {kept.relative_to(self.root)}")
+        whose = safe_file(f"{found.entry.label}_{found.entry.number}")
+        kept = keep(folder / whose, found.entry.filename, self._data(found.member))
+        self.result.problems.append(f"{why}; kept in {kept.relative_to(self.root)}")
 
     def _keep_earlier(self, student: str, found: CollectedNotebook, data: bytes, why: str) -> None:
         folder = folder_of(self.root, found.assignment) / "earlier" / student
         stamp = f"{found.moment:%Y-%m-%d %H%M%S} " if found.moment else ""
-        kept = keep(folder, stamp + found.handed.filename, data)
-        name = shown(found.handed.filename)
+        kept = keep(folder, stamp + found.entry.filename, data)
+        name = shown(found.entry.filename)
         kept = kept.relative_to(self.root)
-        self.result.told.append(f"{student}: {name} is in {kept}, since {why}")
+        self.result.remarks.append(f"{student}: {name} is in {kept}, since {why}")
 
     def _place(self, student: str, found: CollectedNotebook, before: Origin | None) -> str:
         """Put a notebook in its place, unless a newer one is there; return what was done."""
@@ -333,13 +335,13 @@ class _Run:
             raise ValueError(f"{folder.parent.parent} is a link: expected the course's own folder")
         for path in (folder.parent, folder):
             if path.is_symlink():
-                raise InTheWay(f"{path} is a link: expected a folder of the course's own")
+                raise PathOccupied(f"{path} is a link: expected a folder of the course's own")
             if os.path.lexists(path) and not path.is_dir():
-                raise InTheWay(f"{path} is not a folder: move it away, and collect again")
+                raise PathOccupied(f"{path} is not a folder: move it away, and collect again")
         target = folder / f"{found.assignment}.ipynb"
         stamp = folder / TIME
         if os.path.isdir(stamp):
-            raise InTheWay(f"{stamp} is a folder: move it away, and collect again")
+            raise PathOccupied(f"{stamp} is a folder: move it away, and collect again")
         there, data = read_there(target), self._data(found.member)
         if there == data:
             _write_time(stamp, found, keep=True)
@@ -365,7 +367,7 @@ class _Run:
         return NEWER
 
     def _where_from(self, found: CollectedNotebook) -> Origin:
-        one, row = found.handed, self.roster.row_of(found.handed)
+        one, row = found.entry, self.roster.row_of(found.entry)
         return Origin(
             one.system.name,
             one.number,
@@ -391,7 +393,7 @@ def _write_time(stamp: Path, found: CollectedNotebook, keep: bool = False) -> No
 
     A time that cannot be read is written as it is: whoever grades is told of it.
     """
-    text = f"{found.moment:%Y-%m-%d %H:%M:%S} UTC" if found.moment else shown(found.said)
+    text = f"{found.moment:%Y-%m-%d %H:%M:%S} UTC" if found.moment else shown(found.stated_time)
     if text:
         if timestamp_in(stamp) != text:
             put(stamp, text.encode(), 0o644)

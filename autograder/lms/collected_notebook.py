@@ -18,17 +18,17 @@ LESS = "its answers are as they were released, and the archive has one with answ
 class CollectedNotebook:
     """A notebook in an archive: whose, which, and when it came, if that is known."""
 
-    handed: ArchiveEntry
+    entry: ArchiveEntry
     assignment: str
     member: Member
     effort: int  # see `notebook.effort`
     moment: datetime | None = None
-    said: str = ""  # a time that cannot be read
+    stated_time: str = ""  # a time that cannot be read
 
 
 def newness(found: CollectedNotebook) -> tuple[int, bool, float, int, bool, tuple[int, str]]:
     """Sort a student's notebooks: by effort, by time, by Canvas's number, by name."""
-    one = found.handed
+    one = found.entry
     copies = re.findall(r"(?:-|\((?=\d+\)))(\d{1,4})\)?\.ipynb$", one.filename)
     moment = found.moment.timestamp() if found.moment else 0.0
     exact = one.filename == f"{found.assignment}.ipynb" or bool(copies)
@@ -44,10 +44,10 @@ def newness(found: CollectedNotebook) -> tuple[int, bool, float, int, bool, tupl
 
 def why_other(other: CollectedNotebook, best: CollectedNotebook) -> str:
     """Why another notebook of the same student counts in place of this one."""
-    taken = shown(best.handed.filename)
+    taken = shown(best.entry.filename)
     if other.effort < best.effort:
         return f"{LESS}, {taken}"
-    if (other.moment, other.handed.file_number) != (best.moment, best.handed.file_number):
+    if (other.moment, other.entry.file_number) != (best.moment, best.entry.file_number):
         return f"the archive has a newer one, {taken}"
     return f"{taken} was taken, by its name: it is not known which is newer"
 
@@ -56,5 +56,5 @@ def is_older(found: CollectedNotebook, at: datetime | None, before: Origin | Non
     """Whether a notebook was handed in before the one that is there, as far as that is known."""
     if found.moment and at:
         return found.moment < at
-    numbers = (found.handed.file_number, before.file_number if before else 0)
+    numbers = (found.entry.file_number, before.file_number if before else 0)
     return all(numbers) and numbers[0] < numbers[1]

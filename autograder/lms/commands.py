@@ -46,13 +46,13 @@ def collect(
     )
     words = {NEW: "new", NEWER: "in place of an earlier one", SAME: "there already"}
     words[OLDER] = "older than what is there"
-    for name in sorted({assignment for _, assignment in done.placed}):
-        outcomes = [how for (_, which), how in done.placed.items() if which == name]
+    for name in sorted({assignment for _, assignment in done.outcomes}):
+        outcomes = [how for (_, which), how in done.outcomes.items() if which == name]
         counts = [f"{outcomes.count(how)} {what}" for how, what in words.items() if how in outcomes]
         print(f"{name}: {len(outcomes)} students ({', '.join(counts)})")
-    for line in done.told:
+    for line in done.remarks:
         _tell(line)
-    for line in done.aside:
+    for line in done.problems:
         _tell(f"look at this: {line}")
     raise typer.Exit(done.exit_status)
 
@@ -106,7 +106,7 @@ def return_grades(
         print(f"{one.assignment}: {len(one.totals)} students")
         for path in one.files:
             print(f"  {path.relative_to(course.absolute())}")
-        for line in one.told:
+        for line in one.remarks:
             _tell(line)
         for line in one.left_out:
             _tell(f"left out: {line}")

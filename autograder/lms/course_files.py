@@ -13,7 +13,7 @@ from autograder.gradebook.writer import put
 from autograder.lms.people import short as short_name
 
 
-class InTheWay(Exception):
+class PathOccupied(Exception):
     """Something where a student's notebook should be placed."""
 
 
@@ -29,7 +29,7 @@ def read_there(path: Path) -> bytes | None:
     if not os.path.lexists(path):
         return None
     if path.is_symlink() or not path.is_file():
-        raise InTheWay(f"{path} is not an ordinary file: move it away, and collect again")
+        raise PathOccupied(f"{path} is not an ordinary file: move it away, and collect again")
     return path.read_bytes()
 
 

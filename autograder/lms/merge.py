@@ -24,7 +24,13 @@ from autograder.gradebook import tables
 from autograder.gradebook.course_file import read_course
 from autograder.gradebook.gradebook import Book, database
 from autograder.gradebook.graded_file import notebooks_in
-from autograder.gradebook.submissions import STUDENT, TIME, assignments_in, released, timestamp_in
+from autograder.gradebook.submissions import (
+    STUDENT,
+    TIME,
+    assignments_in,
+    release_folder,
+    timestamp_in,
+)
 from autograder.lms.record import folder_of, read_record, write_record
 from autograder.notebook.effort import effort_in
 from autograder.notebook.reading import UnusableFile, read_file
@@ -44,7 +50,7 @@ def merge(root: Path, first: str, second: str, db: str | None = None) -> list[st
             raise ValueError(f"{student!r} is not a safe name for a student")
     if first == second:
         raise ValueError(f"{first} is one student already")
-    release = released(root)
+    release = release_folder(root)
     assignments, course = assignments_in(release), read_course(root)
     known = _folder(root, first).is_dir()
     told: list[str] = []
@@ -94,8 +100,8 @@ def _move_marks(book: Book, name: str, first: str, second: str, same: bool) -> l
             moved = table.update().where(table.c.id == found.id).values(student_id=other)
             book.db.execute(moved)
             for ours in _OURS:
-                book.db.execute(ours.delete().where(tables.of(ours, name, other)))
-                here = tables.of(ours, name, one)
+                book.db.execute(ours.delete().where(tables.row_of(ours, name, other)))
+                here = tables.row_of(ours, name, one)
                 book.db.execute(ours.update().where(here).values(student=other))
             return [f"{name}: marks and comments of {first} are {second}'s now"]
         count = _add(book.find_submission_notebook(name, name, one), there, same)

@@ -36,7 +36,7 @@ from datetime import tzinfo
 
 from autograder.gradebook.times import NONE, moment_in
 from autograder.lms.record import Origin
-from autograder.lms.system import ArchiveEntry, Mark, System
+from autograder.lms.system import ArchiveEntry, GivenMark, System
 from autograder.lms.worksheet import (
     SheetRow,
     Worksheet,
@@ -123,7 +123,9 @@ class Moodle(System):
                     "expected a time such as Monday, 3 March 2025, 10:15 AM, or 2025-03-03 10:15, "
                     f"got {shown(said)!r}: whether {whose} came late is not known",
                 )
-            sheet.people.append(row_of_person(sheet, row, number, moment=moment, said=unread))
+            sheet.people.append(
+                row_of_person(sheet, row, number, moment=moment, stated_time=unread)
+            )
 
     def marks_in(self, sheet: Worksheet, title: str) -> tuple[int, float | None]:
         if "grade" not in sheet.columns:
@@ -139,14 +141,16 @@ class Moodle(System):
             return f"{_in_a_name(listed.name)}_{listed.number}_assignfeedback_file_/{page}"
         return None
 
-    def new_table(self, title: str, marks: Sequence[tuple[Origin, Mark]]) -> list[list[str]]:
+    def new_table(self, title: str, marks: Sequence[tuple[Origin, GivenMark]]) -> list[list[str]]:
         table = [_HEAD]
         for place, mark in marks:
             who = [f"Participant {place.number}", place.name or place.label, place.email, ""]
             table.append([*who, mark.grade, mark.points, "Yes", "-", "-", mark.comment])
         return table
 
-    def filled(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
+    def fill_sheet(
+        self, sheet: Worksheet, at: int, marks: Mapping[int, GivenMark]
+    ) -> list[list[str]]:
         """Moodle's own worksheet, with our marks; comments only where there were none."""
         comments, table = sheet.columns.get("comments"), [sheet.head]
         for n, before in enumerate(sheet.rows):

@@ -41,7 +41,7 @@ class Student:
         return f"{self.first} {self.last}".strip()
 
 
-class Unmatched(ValueError):
+class UnmatchedName(ValueError):
     """A name that stands for no student, or for several; the message says what to do about it."""
 
 
@@ -59,7 +59,7 @@ def known_people(root: Path, course: CourseFile, db: str | None = None) -> list[
             book.close()
     for student, person in course.people.items():
         before = found.get(student, Student(student))
-        told = person.told
+        told = person.details
         found[student] = Student(
             before.student,
             told.get("first_name", before.first),
@@ -137,7 +137,7 @@ class StudentIndex:
             one = self.of_member(found, row) if row else found
             try:
                 listed.append((self.student(one, namesakes, row), row))
-            except Unmatched as why:
+            except UnmatchedName as why:
                 listed.append(f"{shown(found.label)}, a group: {why}" if group else str(why))
         return listed
 
@@ -164,7 +164,7 @@ class StudentIndex:
     ) -> str:
         """The id of the person who handed in a file; `namesakes` has the numbers by name key.
 
-        Raises `Unmatched`.
+        Raises `UnmatchedName`.
         """
         whose = f"{shown(found.label)} ({found.number or 'without number'})"
         row = row or self.row_of(found)
@@ -172,23 +172,23 @@ class StudentIndex:
             return f"{safe_id(found.label.rpartition('-')[2])} {found.number}"
         if row is not None and not agree(row, found.system, found.label):
             name = shown(row.name) or "a participant without a name"
-            raise Unmatched(
+            raise UnmatchedName(
                 f"{whose} is {name} by the worksheet, so it is nobody's: if it is a group's, "
                 "expected its name in a column Group of the --worksheet"
             )
         if not found.number and row is None:
-            raise Unmatched(
+            raise UnmatchedName(
                 f"{shown(found.label)} is a group's: a --worksheet with a column Group says whose"
             )
         person = self.person(row) if row else None
         if person is None and not (row and self._is_shared(row)):
-            person = self._named(found.label, namesakes)
+            person = self._student_labelled(found.label, namesakes)
         if person is not None:
             if not safe_id(person.student) == normalize("NFC", person.student):
-                raise Unmatched(f"{shown(person.student)} is not a safe name for a folder")
+                raise UnmatchedName(f"{shown(person.student)} is not a safe name for a folder")
             return person.student
         if self.is_list:
-            raise Unmatched(
+            raise UnmatchedName(
                 f"{whose} is not one of the course's students: add them to course.toml or the "
                 "gradebook, or give a --worksheet that says who this is, and collect again"
             )
@@ -214,18 +214,18 @@ class StudentIndex:
             other is not row and _forms(other) & _forms(row) for other in self.sheet.people
         )
 
-    def _named(self, label: str, namesakes: Mapping[str, set[str]]) -> Student | None:
+    def _student_labelled(self, label: str, namesakes: Mapping[str, set[str]]) -> Student | None:
         form = key(label)
         same = {person.student: person for person in self._by_name.get(form, ())}
         if len(same) > 1:
             who = ", ".join(sorted(same))
             merged = " ".join(shlex.quote(s) for s in sorted(same, key=lambda s: same[s].is_named))
-            raise Unmatched(
+            raise UnmatchedName(
                 f"{shown(label)} can be {who}: a --worksheet tells them apart; if they are one "
                 f"person, `autograder merge {merged}`"
             )
         if same and len(namesakes.get(form, ())) > 1:
-            raise Unmatched(
+            raise UnmatchedName(
                 f"{shown(label)} is the name of several participants "
                 f"({', '.join(sorted(namesakes[form]))}): a --worksheet tells them apart"
             )
@@ -240,16 +240,16 @@ class StudentIndex:
     ) -> str:
         """An id for a student whom the course does not know, where it has no list."""
         if row is None and self.sheet is not None and self._rows:
-            raise Unmatched(f"{whose} is not in {self.sheet.name}")
+            raise UnmatchedName(f"{whose} is not in {self.sheet.name}")
         if row is not None:
             for login in (*row.logins[:1], row.email, *row.logins[1:]):
                 if login and safe_id(login) == login:
                     return login
         if len(namesakes.get(key(found.label), ())) > 1:
-            raise Unmatched(f"{whose} has a namesake: a --worksheet tells them apart")
+            raise UnmatchedName(f"{whose} has a namesake: a --worksheet tells them apart")
         student = safe_id(found.system.new_id(found))
         if not key(student):
-            raise Unmatched(f"{whose} has no name that could be an id: give a --worksheet")
+            raise UnmatchedName(f"{whose} has no name that could be an id: give a --worksheet")
         return student
 
 

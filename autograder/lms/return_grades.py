@@ -23,12 +23,12 @@ from unicodedata import normalize
 from autograder.gradebook.command_suggestions import assignment_named
 from autograder.gradebook.course_file import enter, read_course
 from autograder.gradebook.rows import Row, read_class
-from autograder.gradebook.submissions import assignments_in, released
+from autograder.gradebook.submissions import assignments_in, release_folder
 from autograder.gradebook.writer import Writer
 from autograder.judge.judgement import FAILED
 from autograder.lms.people import StudentIndex, agree, known_people
 from autograder.lms.record import read_record
-from autograder.lms.system import Mark, System
+from autograder.lms.system import GivenMark, System
 from autograder.lms.systems import NAMES, SYSTEMS, read_worksheet
 from autograder.lms.worksheet import SheetRow, write_table
 from autograder.notebook.archive import shown
@@ -38,14 +38,14 @@ RETURNED = "returned"
 
 
 @dataclass
-class Returned:
+class ReturnResult:
     """What `return_grades` wrote for an assignment, and whom it left out, each with the reason."""
 
     assignment: str
     files: list[Path] = field(default_factory=list)
     totals: dict[str, float] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
 
 def return_grades(
@@ -58,7 +58,7 @@ def return_grades(
     open_too: bool = False,
     scale: bool = False,
     db: str | None = None,
-) -> list[Returned]:
+) -> list[ReturnResult]:
     """Write feedback and marks of a course for a learning management system.
 
     `worksheet` is the system's own table, which is filled in; without it, one is made of what was
@@ -71,10 +71,10 @@ def return_grades(
     lms = SYSTEMS[system]
     if db is None and not (root / "gradebook.db").is_file():
         raise FileNotFoundError(f"no gradebook in {root}: run `autograder grade` first")
-    release = released(root)
+    release = release_folder(root)
     there = assignments_in(release)
     course = read_course(root, there)
-    wanted = _wanted(assignments, there, read_class(root, db))
+    wanted = _choose_assignments(assignments, there, read_class(root, db))
     if (worksheet or column) and len(wanted) > 1:
         raise ValueError(f"say which --assignment the worksheet is for: {', '.join(wanted)}")
     sheet = read_worksheet(worksheet, course.zone) if worksheet else None
@@ -89,14 +89,16 @@ def return_grades(
         rows, done = read_class(root, db), []
         for name in wanted:
             way = _Way(root, lms, name, roster, column, open_too, scale)
-            done.append(way.back([row for row in rows if row.assignment == name]))
+            done.append(way.write_files([row for row in rows if row.assignment == name]))
             for row in rows:
                 if row.assignment == name and row.student in done[-1].totals:
                     writer.note(row, f"returned to {lms.title}")
     return done
 
 
-def _wanted(asked: Sequence[str] | None, there: Sequence[str], rows: Sequence[Row]) -> list[str]:
+def _choose_assignments(
+    asked: Sequence[str] | None, there: Sequence[str], rows: Sequence[Row]
+) -> list[str]:
     graded = sorted({row.assignment for row in rows})
     if not asked:
         if not graded:
@@ -133,10 +135,10 @@ class _Way:
             for student, place in read_record(root, assignment).items()
             if place.system == system.name
         }
-        self.listed = self._listed()
-        self.result = Returned(assignment)
+        self.listed = self._rows_by_student()
+        self.result = ReturnResult(assignment)
 
-    def _listed(self) -> dict[str, SheetRow]:
+    def _rows_by_student(self) -> dict[str, SheetRow]:
         """The worksheet's row of each student."""
         found: dict[str, SheetRow] = {}
         numbers = {place.number: student for student, place in self.places.items() if place.number}
@@ -152,7 +154,7 @@ class _Way:
         """Whether a row can be about whom a file was collected of: numbers are groups', too."""
         return agree(row, self.system, label) or self.system.is_anonymous(label, self.roster.sheet)
 
-    def back(self, rows: Sequence[Row]) -> Returned:
+    def write_files(self, rows: Sequence[Row]) -> ReturnResult:
         """Write the assignment's two files."""
         there = self._is_listed if self.roster.sheet is not None else self._is_collected
         final = [row for row in rows if there(row) and self._is_final(row)]
@@ -163,11 +165,11 @@ class _Way:
         self._pages(final)
         grades, sheet = self.out / "grades.csv", self.roster.sheet
         if sheet is None or self.at is None:
-            write_table(grades, self._made(final))
+            write_table(grades, self._new_table(final))
         else:
             rows_of = {self.listed[normalize("NFC", row.student)].row: row for row in final}
             marks = {n: self._mark(row) for n, row in rows_of.items()}
-            write_table(grades, self.system.filled(sheet, self.at, marks), sheet.delimiter)
+            write_table(grades, self.system.fill_sheet(sheet, self.at, marks), sheet.delimiter)
         self.result.files.append(grades)
         return self.result
 
@@ -179,7 +181,7 @@ class _Way:
             return False
         waits = sorted(name for name, mark in row.marks.items() if mark.by_hand)
         if waits and self.open_too:
-            self.result.told.append(
+            self.result.remarks.append(
                 f"{row.student}: not final, {', '.join(waits)} waits for a mark by hand"
             )
         elif waits:
@@ -229,7 +231,7 @@ class _Way:
         for row in final:
             if row.total * self.factor > self.maximum + 1e-6:
                 what = f"{self._grade(row)} is more than the maximum of {number(self.maximum)}"
-                self.result.told.append(
+                self.result.remarks.append(
                     f"{row.student}: "
                     + ", and ".join(filter(None, (what, self.system.above_maximum)))
                 )
@@ -237,8 +239,8 @@ class _Way:
     def _grade(self, row: Row) -> str:
         return f"{row.total * self.factor:.6g}"
 
-    def _mark(self, row: Row) -> Mark:
-        return Mark(self._grade(row), number(row.points), self._comment(row))
+    def _mark(self, row: Row) -> GivenMark:
+        return GivenMark(self._grade(row), number(row.points), self._comment(row))
 
     def _comment(self, row: Row) -> str:
         late = f", after {number(row.penalty)} off for being late" if row.penalty else ""
@@ -267,10 +269,10 @@ class _Way:
                 packed.writestr(info, data)
                 count += 1
         if missing:
-            self.result.told.append(f"no feedback page goes back to {', '.join(missing)}")
+            self.result.remarks.append(f"no feedback page goes back to {', '.join(missing)}")
         if count and not self.system.takes_pages:
             told = "takes no archive of pages: feedback.zip is for you to hand out"
-            self.result.told.append(f"{self.system.title} {told}")
+            self.result.remarks.append(f"{self.system.title} {told}")
         if count:
             fresh.replace(path)
             self.result.files.append(path)
@@ -288,11 +290,11 @@ class _Way:
         listed = self.listed.get(normalize("NFC", row.student))
         return self.system.page_name(f"{self.assignment}.html", place, listed)
 
-    def _made(self, final: Sequence[Row]) -> list[list[str]]:
+    def _new_table(self, final: Sequence[Row]) -> list[list[str]]:
         """A table of our own, with the headings that the system has in English."""
         title, system = self.column or self.assignment, self.system
         if not system.is_column(title):
-            self.result.told.append(
+            self.result.remarks.append(
                 f"{system.title} will make a new assignment {title}, unless --column says what its "
                 f"{system.table} calls it, such as {system.column!r}, or a --worksheet does"
             )

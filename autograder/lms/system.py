@@ -41,12 +41,12 @@ class ArchiveEntry:
     time: str = ""
 
     @property
-    def who(self) -> tuple[str, str, str]:
+    def owner(self) -> tuple[str, str, str]:
         """Whose it is: a number alone can be one person's and another's, or a group's."""
         return self.system.name, self.number, self.label.casefold()
 
 
-class Mark(NamedTuple):
+class GivenMark(NamedTuple):
     """What goes back for a student: points in the system's scale, and a line about them."""
 
     grade: str
@@ -119,16 +119,18 @@ class System(ABC):
         it would be. `place` has a prefix that is safe to use."""
 
     @abstractmethod
-    def new_table(self, title: str, marks: Sequence[tuple[Origin, Mark]]) -> list[list[str]]:
+    def new_table(self, title: str, marks: Sequence[tuple[Origin, GivenMark]]) -> list[list[str]]:
         """A table of our own, with the headings that the system has in English."""
 
     @abstractmethod
-    def filled(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
+    def fill_sheet(
+        self, sheet: Worksheet, at: int, marks: Mapping[int, GivenMark]
+    ) -> list[list[str]]:
         """The system's own table with our marks, by their rows, in column `at`."""
 
 
 def only_column(
-    sheet: Worksheet, people: int, at: int, marks: Mapping[int, Mark]
+    sheet: Worksheet, people: int, at: int, marks: Mapping[int, GivenMark]
 ) -> list[list[str]]:
     """The first columns, of people, and one assignment's, so that no other mark changes."""
     table = [[*sheet.head[:people], sheet.head[at]]]

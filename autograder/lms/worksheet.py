@@ -38,7 +38,7 @@ _HEADINGS = {
 class SheetRow:
     """A row: what the system knows about a student. `number` is the one in file names.
 
-    `said` is a time that cannot be read.
+    `stated_time` is a time that cannot be read.
     """
 
     row: int
@@ -50,7 +50,7 @@ class SheetRow:
     logins: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()  # that it may name
     moment: datetime | None = None
-    said: str = ""
+    stated_time: str = ""
 
 
 @dataclass
@@ -185,9 +185,9 @@ def write_table(path: Path, rows: Iterable[Sequence[str]], delimiter: str = ",")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", errors="replace", newline="") as stream:
         writer = csv.writer(stream, delimiter=delimiter)
-        writer.writerows([_defused(cell) for cell in row] for row in rows)
+        writer.writerows([_defuse(cell) for cell in row] for row in rows)
 
 
-def _defused(cell: str) -> str:
+def _defuse(cell: str) -> str:
     """A field without formulas; numbers, and the lone dash for none, are left unchanged."""
     return cell if cell.strip() in NONE or number_in(cell) is not None else escape_formula(cell)

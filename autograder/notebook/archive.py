@@ -83,7 +83,7 @@ class Archive:
                 self._zip.close()
                 raise ValueError("its directory is damaged")
         except Exception as error:  # noqa: BLE001  (a damaged directory has many)
-            whole = _mended(source, path.name, self._damaged)
+            whole = _repair(source, path.name, self._damaged)
             if whole is None:
                 raise ValueError(f"{path.name} cannot be read as a .zip ({error})") from None
             self._zip = whole
@@ -107,14 +107,14 @@ class Archive:
             name = _name(info)
             if name.endswith("/") or _is_noise(name):
                 continue
-            why = _refused(info, name)
+            why = _refusal(info, name)
             yield (
                 (shown(name) or _NAMELESS, why)
                 if why
                 else Member(name, _moment(info, self.zone), info)
             )
 
-    def within(self, member: Member) -> Iterator[Member | tuple[str, str]]:
+    def members_within(self, member: Member) -> Iterator[Member | tuple[str, str]]:
         """The files in an archive in this one, as `members` gives them. Raises `RefusedArchive`."""
         for inner in self._inner(member).members():
             if isinstance(inner, Member):
@@ -201,7 +201,7 @@ def _name(info: zipfile.ZipInfo) -> str:
     return normalize("NFC", name)
 
 
-def _mended(
+def _repair(
     source: Path | io.BytesIO, called: str, damaged: list[tuple[str, str]]
 ) -> zipfile.ZipFile | None:
     """An archive with what can be read of its directory; None if that is nothing.
@@ -262,7 +262,7 @@ def _is_noise(name: str) -> bool:
     return any(part in _NOISE for part in parts) or parts[-1].startswith(("._", ".~"))
 
 
-def _refused(info: zipfile.ZipInfo, name: str) -> str | None:
+def _refusal(info: zipfile.ZipInfo, name: str) -> str | None:
     """Why a member is not to be read, if so."""
     if not name:
         return "it has no name"

@@ -25,7 +25,7 @@ def effort_in(data: bytes, release: Path) -> int:
         cells = [*cells_of(parse_notebook(data), [])]
     except UnusableFile:
         return ANSWERED
-    answers, texts, names = _given(release)
+    answers, texts, names = _released_texts(release)
     beside = UNTOUCHED
     for cell in cells:
         text = _plain(cell.source)
@@ -49,7 +49,7 @@ def names_answered(data: bytes) -> Set[str]:
 
 def answers_named(names: Set[str], release: Path) -> int:
     """How many of some names are those of a release's answers."""
-    return len(names & _given(release)[2])
+    return len(names & _released_texts(release)[2])
 
 
 def is_notebook_of(data: bytes, release: Path) -> bool:
@@ -58,12 +58,12 @@ def is_notebook_of(data: bytes, release: Path) -> bool:
         ids = {cell.grade_id for cell in cells_of(parse_notebook(data), [])}
     except UnusableFile:
         return False
-    answers = _given(release)[0]
+    answers = _released_texts(release)[0]
     return 2 * len(ids & answers) >= len(answers)
 
 
 @lru_cache(maxsize=32)
-def _given(release: Path) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+def _released_texts(release: Path) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """The grade ids of a release's answers, all its texts, and the names that answers define."""
     answers, texts, names = set[str](), set[str](), set[str]()
     for cell in nbformat.read(release, as_version=4).cells:

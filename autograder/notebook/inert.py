@@ -69,7 +69,7 @@ class _Budget:
         self.pictures -= len(data)
         return data
 
-    def within(self, make: Callable[[], str | None], *, interrupt: bool = True) -> str | None:
+    def limit(self, make: Callable[[], str | None], *, interrupt: bool = True) -> str | None:
         """The result of `make`; None if it fails or takes too long.
 
         Only the main thread can be interrupted; in others, only the page's total is limited.
@@ -133,7 +133,7 @@ def show_html(context: Context, element: Any) -> str:
     if cell and exercise_of(cell):  # its outputs are the grader's
         return clean_html(text, ours=True)
     cleaned = clean_html(text)
-    return _framed(cleaned, BY_CODE if cell.get("cell_type") == "code" else BY_STUDENT)
+    return _frame(cleaned, BY_CODE if cell.get("cell_type") == "code" else BY_STUDENT)
 
 
 @pass_context
@@ -143,7 +143,7 @@ def show_markdown(context: Context, source: str) -> str:
     if cell.get("cell_type") != "markdown" or source != cell.get("source"):
         return clean_markdown(source)
     cleaned = clean_markdown(source, cell.get("attachments"))
-    return _framed(cleaned, BY_STUDENT) if cell.get("id", "").startswith(ADDED) else cleaned
+    return _frame(cleaned, BY_STUDENT) if cell.get("id", "").startswith(ADDED) else cleaned
 
 
 def highlight_code(source: str, language: str | None = None, metadata: Any = None) -> str:
@@ -151,7 +151,7 @@ def highlight_code(source: str, language: str | None = None, metadata: Any = Non
     language = language or (metadata or {}).get("magics_language")
     made = None
     if len(source) <= MAX_CODE:
-        made = _page.within(lambda: _coloured(source, language))
+        made = _page.limit(lambda: _colour(source, language))
     return as_text(source) if made is None else made
 
 
@@ -160,17 +160,17 @@ def show_terminal(text: str) -> str:
     return ansi2html(text if text.count("\x1b") <= MAX_ESCAPES else strip_ansi(text))
 
 
-def unchanged(text: str) -> str:
+def leave_unchanged(text: str) -> str:
     """Replaces `strip_files_prefix`, which is quadratic in the length of a line."""
     return text
 
 
 @lru_cache(maxsize=1024)  # most cells are the release's: coloured once for all students
-def _coloured(source: str, language: str | None) -> str:
+def _colour(source: str, language: str | None) -> str:
     return Highlight2HTML(pygments_lexer="ipython3")(source, language)
 
 
-def _framed(inner: str, by: str) -> str:
+def _frame(inner: str, by: str) -> str:
     style = "border:1px dashed #767676;padding:.2em .6em"
     label = f'<div style="color:#595959;font-size:.8em">{by}</div>'
     return f'<div class="abh-theirs" style="{style}">{label}{inner}</div>'
@@ -200,12 +200,12 @@ def clean_markdown(source: str, attachments: Attachments | None = None) -> str:
     """Markdown as HTML that cannot do anything."""
     made = None
     if len(source) <= MAX_MARKDOWN:
-        made = _page.within(lambda: _rendered(source))
+        made = _page.limit(lambda: _render(source))
     return as_text(source, attachments) if made is None else clean_html(made, attachments)
 
 
 @lru_cache(maxsize=512)  # most of it is the release's, the same for all students
-def _rendered(source: str) -> str:
+def _render(source: str) -> str:
     renderer = _Renderer(escape=False, exclude_anchor_links=True)
     return MarkdownWithMath(renderer=renderer).render(source)
 
@@ -255,14 +255,14 @@ def clean_html(text: str, attachments: Attachments | None = None, *, ours: bool 
     if ours:  # small, and not charged to the page
         return _cleaned_once(text, True) or ""
     once = not attachments and len(text) <= MAX_MARKDOWN
-    made = _page.within(
-        lambda: _cleaned_once(text, False) if once else _cleaned(text, attachments or {}, False),
+    made = _page.limit(
+        lambda: _cleaned_once(text, False) if once else _clean(text, attachments or {}, False),
         interrupt=False,  # what an attribute filter raises is swallowed
     )
     return as_text(text[:MAX_JUNK], attachments) if made is None else made
 
 
-def _cleaned(text: str, attachments: Attachments, ours: bool) -> str | None:
+def _clean(text: str, attachments: Attachments, ours: bool) -> str | None:
     """The same, or None if it would take too long."""
     tags = text.count("<")
     repeated = tags * len(_FORMATTING.findall(text))
@@ -287,7 +287,7 @@ def _cleaned(text: str, attachments: Attachments, ours: bool) -> str | None:
 
 @lru_cache(maxsize=512)  # right answers have the same table
 def _cleaned_once(text: str, ours: bool) -> str | None:
-    return _cleaned(text, {}, ours)
+    return _clean(text, {}, ours)
 
 
 def _attribute(name: str, value: str, attachments: Attachments, ours: bool) -> str | None:

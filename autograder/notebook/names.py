@@ -32,14 +32,14 @@ _ATTRIBUTES = frozenset(("__globals__", "__builtins__", "f_globals", "f_locals",
 Result = TypeVar("Result")
 
 
-def _kept(most: int) -> Callable[[Callable[[str], Result]], Callable[[str], Result]]:
+def _remember(most: int) -> Callable[[Callable[[str], Result]], Callable[[str], Result]]:
     """Keep a function's latest results, for `most` characters of texts in all. A decorator."""
 
     def decorate(function: Callable[[str], Result]) -> Callable[[str], Result]:
         results, lock = dict[str, Result](), Lock()
         room = most
 
-        def once(text: str) -> Result:
+        def cached(text: str) -> Result:
             nonlocal room
             with lock:
                 if text in results:
@@ -56,7 +56,7 @@ def _kept(most: int) -> Callable[[Callable[[str], Result]], Callable[[str], Resu
                     room += len(oldest)
             return result
 
-        return once
+        return cached
 
     return decorate
 
@@ -70,7 +70,7 @@ _MAGIC = re.compile(
 _MAGIC_VALUE = re.compile(r"^([ \t]*+[\w, \t]++=[ \t]*+)[%!].*$", re.MULTILINE)
 
 
-class TooMuch(SyntaxError):
+class SourceTooLong(SyntaxError):
     """It may be Python, but it is longer or more deeply nested than we parse."""
 
 
@@ -82,11 +82,11 @@ def parse(source: str) -> ast.Module:
     return _parse(source)[0]
 
 
-@_kept(_KEPT_TREES)  # most cells of a class are those of the release
+@_remember(_KEPT_TREES)  # most cells of a class are those of the release
 def _parse(source: str) -> tuple[ast.Module, str]:
     """The tree, and the text that it was made from."""
     if len(source) > MAX_SOURCE:
-        raise TooMuch(f"more than {MAX_SOURCE} characters of code")
+        raise SourceTooLong(f"more than {MAX_SOURCE} characters of code")
     try:
         try:
             return ast.parse(source), source
@@ -94,7 +94,7 @@ def _parse(source: str) -> tuple[ast.Module, str]:
             plain = _without_magics(source)
             return ast.parse(plain), plain
     except (ValueError, RecursionError, MemoryError) as error:
-        raise TooMuch(f"too deeply nested or not a text ({type(error).__name__})") from None
+        raise SourceTooLong(f"too deeply nested or not a text ({type(error).__name__})") from None
 
 
 def _without_magics(source: str) -> str:
@@ -159,13 +159,13 @@ def defined_names(source: str) -> frozenset[str]:
     return frozenset(a or b for a, b in _DEFINITION.findall(source))
 
 
-@_kept(_KEPT_NAMES)  # as many as several submissions may hold
+@_remember(_KEPT_NAMES)  # as many as several submissions may hold
 def names_in(source: str) -> Names:
     """The names in a cell."""
     try:
         tree, text = _parse(source)
         tables = [*_all_tables(symtable.symtable(_with_generators(tree, text), "cell", "exec"))]
-    except (TooMuch, ValueError, RecursionError, MemoryError):
+    except (SourceTooLong, ValueError, RecursionError, MemoryError):
         return Names(reaches=True, parsed=False)
     except SyntaxError:  # it runs only if IPython rewrites it
         return Names(reaches=bool(_HAS_MAGIC.search(source)), parsed=False)
@@ -181,13 +181,13 @@ def names_in(source: str) -> Names:
             announced[id(node.target)] = getattr(node.target, "id", "")
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             stored |= {node.id} if id(node) not in announced else set()
-    uses = frozenset(_used(tables))
+    uses = frozenset(_names_used(tables))
     reaches = bool(uses & _REACHES or modules & _MODULES or attributes & _ATTRIBUTES)
     return Names(
-        frozenset(_defined(tables, {*announced.values()} - stored)),
+        frozenset(_names_defined(tables, {*announced.values()} - stored)),
         frozenset(s.get_name() for table in tables for s in table.get_symbols() if s.is_imported()),
         uses,
-        frozenset(_changed(tree.body)),
+        frozenset(_names_changed(tree.body)),
         reaches or text != source,  # a magic may run anything
     )
 
@@ -222,7 +222,7 @@ def _all_tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
         yield from _all_tables(inner)
 
 
-def _used(tables: Iterable[symtable.SymbolTable]) -> Iterator[str]:
+def _names_used(tables: Iterable[symtable.SymbolTable]) -> Iterator[str]:
     """The names of the notebook that a cell looks up, now or when its functions are called."""
     for table in tables:
         for symbol in table.get_symbols():
@@ -231,7 +231,7 @@ def _used(tables: Iterable[symtable.SymbolTable]) -> Iterator[str]:
                 yield symbol.get_name()
 
 
-def _defined(tables: Iterable[symtable.SymbolTable], announced: set[str]) -> Iterator[str]:
+def _names_defined(tables: Iterable[symtable.SymbolTable], announced: set[str]) -> Iterator[str]:
     """The names of the notebook that a cell binds, now or when its functions are called."""
     for table in tables:
         for symbol in table.get_symbols():
@@ -241,7 +241,7 @@ def _defined(tables: Iterable[symtable.SymbolTable], announced: set[str]) -> Ite
                 yield symbol.get_name()
 
 
-def _changed(body: Iterable[ast.stmt]) -> Iterator[str]:
+def _names_changed(body: Iterable[ast.stmt]) -> Iterator[str]:
     """What a cell may change in place: `x` in `x[0] = 1`, `x.y = 1`, `x.append(1)`, `f(x)`."""
     for node in (inner for statement in body for inner in ast.walk(statement)):
         if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):

@@ -57,12 +57,14 @@ def fit_outputs(outputs: Iterable[Mapping[str, Any]]) -> Iterator[NotebookNode]:
                 traceback=[cut(line, 4000) for line in output["traceback"][:100]],
             )
         else:
-            data = {mime: text for mime, text in output["data"].items() if len(text) <= _most(mime)}
+            data = {
+                mime: text for mime, text in output["data"].items() if len(text) <= _limit_of(mime)
+            }
             if data:
                 yield new_output("display_data", data=data)
 
 
-def _most(mime: str) -> int:
+def _limit_of(mime: str) -> int:
     return MAX_IMAGE if mime.startswith("image/") else MAX_TEXT
 
 

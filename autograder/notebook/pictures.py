@@ -36,7 +36,7 @@ class Album:
     count: int = 0
     notes: list[str] = field(default_factory=list)
 
-    def attached(self, attachments: Any) -> dict[str, dict[str, str]]:
+    def attach(self, attachments: Any) -> dict[str, dict[str, str]]:
         """The pictures among a cell's attachments, in nbformat's form."""
         kept = {}
         for name, bundle in attachments.items() if isinstance(attachments, Mapping) else ():
@@ -54,7 +54,7 @@ class Album:
         self._drop("it is not a PNG, JPEG or GIF of a sensible size")
         return None
 
-    def lifted(self, text: str) -> tuple[str, dict[str, dict[str, str]]]:
+    def lift_all(self, text: str) -> tuple[str, dict[str, dict[str, str]]]:
         """A text with its `data:` pictures turned into attachments, and these attachments."""
         made: dict[str, dict[str, str]] = {}
 

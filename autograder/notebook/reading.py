@@ -214,8 +214,8 @@ def cells_of(submitted: Any, notes: list[str]) -> Iterator[SubmittedFile]:
             notes.append("A cell without text was left out.")
             continue
         if kind == "markdown":
-            source, pictures = album.lifted(source)
-            pictures = album.attached(item.get("attachments")) | pictures
+            source, pictures = album.lift_all(source)
+            pictures = album.attach(item.get("attachments")) | pictures
         left[kind == "code"] -= len(source)
         if len(source) > MAX_SOURCE or left[kind == "code"] < 0:
             notes.append(f"A cell of {len(source)} characters was left out: the notebook is huge.")

@@ -170,9 +170,9 @@ def _written_elsewhere(slots: list[Slot], notes: list[str]) -> set[int]:
         if slot.found is None:
             _adopt(slot, partial(_repeats, slot=slot), slots, notes)
     doubtful = set()
-    shared = Counter(id(_beside(slot, slots)[0]) for slot in asked if slot.found is None)
+    shared = Counter(id(_neighbours(slot, slots)[0]) for slot in asked if slot.found is None)
     for slot in asked:
-        beside = _beside(slot, slots)
+        beside = _neighbours(slot, slots)
         texts = [cell for near in beside for cell in near.after if _is_text(cell)]
         if slot.found is None:
             if shared[id(beside[0])] == 1 and len(texts) == 1:
@@ -190,7 +190,7 @@ def _written_elsewhere(slots: list[Slot], notes: list[str]) -> set[int]:
     return doubtful
 
 
-def _beside(slot: Slot, slots: list[Slot]) -> list[Slot]:
+def _neighbours(slot: Slot, slots: list[Slot]) -> list[Slot]:
     """The slots whose added cells stand next to a question: its own and the one before it.
 
     Text that follows another question, if that is answered, belongs to it, unless this one is
@@ -250,26 +250,26 @@ def _assemble(slots: list[Slot], doubtful: set[int], notes: list[str]) -> Iterat
         else:
             notes.append(f"The cell {slot.grade_id} is missing; the released one was put back.")
     for slot in slots:
-        yield from (_added(cell, adopted) for cell in slot.before)
+        yield from (_copy_added(cell, adopted) for cell in slot.before)
         if slot.cell and id(slot) not in left_out:
-            made = _answered(slot, slot.found) if slot.answer and slot.found else _clean(slot.cell)
+            made = _fill(slot, slot.found) if slot.answer and slot.found else _clean(slot.cell)
             if id(slot) in doubtful:  # with another text than the release's, it waits for a person
                 made.source += f"\n\n{DOUBTFUL}"
             yield made
-        yield from (_added(cell, adopted) for cell in slot.after)
+        yield from (_copy_added(cell, adopted) for cell in slot.after)
 
 
-def _added(cell: SubmittedFile, adopted: Mapping[int, Slot]) -> NotebookNode:
+def _copy_added(cell: SubmittedFile, adopted: Mapping[int, Slot]) -> NotebookNode:
     slot = adopted.get(id(cell))
     if slot is not None:
-        return _answered(slot, cell)
+        return _fill(slot, cell)
     made = NEW[cell.kind](cell.source)
     made.id = ""
     _hang(made, cell)
     return made
 
 
-def _answered(slot: Slot, cell: SubmittedFile) -> NotebookNode:
+def _fill(slot: Slot, cell: SubmittedFile) -> NotebookNode:
     made = _clean(slot.cell)
     # An untouched cell keeps the exact text of the release, and so nbgrader's checksum.
     if not _same(SubmittedFile(made.cell_type, cell.source), slot):

@@ -80,6 +80,6 @@ def configure(c: Any, root: Path) -> None:
         "clean_html": f"{INERT}.show_html",
         "highlight_code": f"{INERT}.highlight_code",
         "markdown2html": f"{INERT}.show_markdown",
-        "strip_files_prefix": f"{INERT}.unchanged",
+        "strip_files_prefix": f"{INERT}.leave_unchanged",
     }
     c.ExportApp.plugin_class = "autograder.gradebook.export.SafeCsv"

@@ -92,7 +92,7 @@ def published_at(root: Path, config: Mapping[str, Any]) -> str:
     return read_course(root).address or config["html"]["baseurl"].rstrip("/")
 
 
-class Book:
+class BookIndex:
     """The sources under `root`, read once.
 
     `root` is the repository's; the pages are `book/*.md`, the papers `book/references.bib`.

@@ -75,7 +75,7 @@ def bundle(root: Path, archive: Path | None = None, wanted: Sequence[str] | None
     others = set(chapters()) - set(slugs)
     parts = sorted(_contents(root, notebooks, others))
     files = {f"{contents().NAME}/{name}": data for name, data in parts}
-    (_zip if archive.suffix == ".zip" else _tar)(archive, files, _released(root))
+    (_zip if archive.suffix == ".zip" else _tar)(archive, files, _release_date(root))
     return archive
 
 
@@ -132,7 +132,7 @@ def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[t
         "title": contents().TITLE,
         "first": notebooks[0].stem,
         "draft": _DRAFT if nobodys_address(root) else "",
-        "there": _there(root),
+        "there": _page_address(root),
         "limit": f"{ALLOWED:g}",
         "python": "{}.{}".format(*sys.version_info),
         "variables": course.variable("").rstrip("_"),
@@ -166,7 +166,7 @@ def _template(name: str) -> str:
     return Path(__file__).with_name(f"bundle_{name}").read_text(encoding="utf-8")
 
 
-def _there(root: Path) -> str:
+def _page_address(root: Path) -> str:
     """Where a course has a page for students on the machine that grades them, if it has one."""
     if not (root / "book" / "what_runs.md").is_file():
         return ""
@@ -190,7 +190,7 @@ def _pins(root: Path) -> dict[str, str]:
     return {name: version for name, version in pairs if name in contents().PACKAGES}
 
 
-def _released(root: Path) -> Date:
+def _release_date(root: Path) -> Date:
     """The date of the release for all files, so that packing again gives the same bytes."""
     if not (root / "CITATION.cff").is_file():
         return (2000, 1, 1, 0, 0, 0)

@@ -66,7 +66,7 @@ def read(root: Path, page: Path, config: dict) -> NotebookNode:
     return read_myst_markdown_notebook(text, syntax, add_source_map=True, path=page)
 
 
-def run_chapters(root: Path, told: Callable[[str], object] = print) -> None:
+def run_chapters(root: Path, report: Callable[[str], object] = print) -> None:
     """Run the chapters whose cells, or the code that these run, have changed since they last ran.
 
     Those that say at their top that they take many `seconds` run first. `told` is given a line
@@ -101,14 +101,14 @@ def run_chapters(root: Path, told: Callable[[str], object] = print) -> None:
             try:
                 result = done.result()
             except Exception as error:
-                told(f"{page.stem} does not run: {type(error).__name__}")
+                report(f"{page.stem} does not run: {type(error).__name__}")
                 continue
             if result.err is not None:
-                told(f"{page.stem} ends in an error")
+                report(f"{page.stem} ends in an error")
                 continue
             kept = CacheBundleIn(waiting[page], str(page), data={"execution_seconds": result.time})
             cache.cache_notebook_bundle(kept, check_validity=False, overwrite=True)
-            told(f"{page.stem} has run, in {result.time:.0f} s")
+            report(f"{page.stem} has run, in {result.time:.0f} s")
 
 
 if __name__ == "__main__":

@@ -20,13 +20,13 @@ from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.records import record_tree
 from autograder.student.engine.runs import Array, Exercise, Record
 from autograder.student.engine.verdict import Mistake, without_traceback
-from autograder.student.expected.entries import unzipped
+from autograder.student.expected.entries import unpack
 from autograder.student.expected.fingerprints import same_runs
 
 HELD = "held.json"  # beside them: the code by which each chapter's files were found to hold
 
 
-def make_expected(slug: str, exercise: Exercise) -> store.Expected:
+def make_expected(slug: str, exercise: Exercise) -> store.ExpectedValues:
     """The reference's and the mistakes' records on the fixed runs of one exercise."""
     runs = store.fixed_runs(exercise)
     reference = expected(slug, exercise.name, runs)
@@ -35,10 +35,10 @@ def make_expected(slug: str, exercise: Exercise) -> store.Expected:
 
 def entry_of_records(
     exercise: Exercise, reference: Sequence[Sequence[Record]], mistakes: Iterable[Mistake]
-) -> store.Expected:
+) -> store.ExpectedValues:
     """What is kept of records on the fixed runs of an exercise."""
-    stripped_mistakes = [Mistake(m.name, m.cause, _stripped(m.records)) for m in mistakes]
-    return store.Expected(store.fixed_digest(exercise), _stripped(reference), stripped_mistakes)
+    stripped_mistakes = [Mistake(m.name, m.cause, _strip(m.records)) for m in mistakes]
+    return store.ExpectedValues(store.fixed_digest(exercise), _strip(reference), stripped_mistakes)
 
 
 def exercises_with_expected(slug: str) -> list[Exercise]:
@@ -81,9 +81,9 @@ def read_checked(held: Path) -> dict[str, str]:
     return json.loads(held.read_text(encoding="utf-8")) if held.is_file() else {}
 
 
-def is_current(path: Path, exercise: Exercise, made: store.Expected) -> bool:
+def is_current(path: Path, exercise: Exercise, made: store.ExpectedValues) -> bool:
     """Whether a file holds what an exercise's reference and mistakes give now, as `made`."""
-    read = unzipped(store.dump(made), store.entry_from)
+    read = unpack(store.dump(made), store.entry_from)
     runs = store.fixed_runs(exercise)
     return path.is_file() and _same_entry(store.read(path), read, runs)
 
@@ -109,7 +109,7 @@ def _version_of_torch() -> str:
     return ""
 
 
-def _same_entry(old: store.Expected, new: store.Expected, runs: list) -> bool:
+def _same_entry(old: store.ExpectedValues, new: store.ExpectedValues, runs: list) -> bool:
     titles = [[(m.name, m.cause) for m in entry.mistakes] for entry in (old, new)]
     if not same_runs(old.digest, new.digest) or titles[0] != titles[1]:
         return False
@@ -133,5 +133,5 @@ def _outline(rows: Any) -> Any:
     return None if isinstance(rows, float) else rows
 
 
-def _stripped(rows: Sequence[Sequence[Record]]) -> list[list[Record]]:
+def _strip(rows: Sequence[Sequence[Record]]) -> list[list[Record]]:
     return [[without_traceback(record) for record in row] for row in rows]

@@ -25,14 +25,14 @@ def _names(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
-class Measured:
+class MeasuredTables:
     """The measured tables of a chapter, asked for cell by cell, in their order."""
 
     def __init__(self) -> None:
         self.space: dict[str, Any] = {}  # never another dict: it is what functions see
         self.defined: dict[str, ast.stmt] = {}
 
-    def shown(self, cell: NotebookNode) -> list[NotebookNode]:
+    def show(self, cell: NotebookNode) -> list[NotebookNode]:
         """What a page-only cell prints, as a cell of Markdown; nothing where that is not known."""
         if cell.cell_type != "code":
             return []
@@ -43,7 +43,7 @@ class Measured:
         reads = _names(tree)
         measured = "page-only" in tags and (".json" in code or bool(reads & self.space.keys()))
         prints = measured and "print" in reads and not reads & DRAWS
-        text = self._printed(tree) if prints else None
+        text = self._run(tree) if prints else None
         if text is None:
             self._keep(tree, measured)
         if not text:
@@ -62,11 +62,11 @@ class Measured:
         """Of what a cell without a text binds, keep what was `measured`; the rest is not known."""
         for node in tree.body:
             kept = measured and isinstance(node, ast.Assign) and not _names(node) & DRAWS
-            if not kept or self._printed(ast.Module([node], [])) is None:
+            if not kept or self._run(ast.Module([node], [])) is None:
                 for name in names_bound(ast.unparse(node)):
                     self.space.pop(name, None)
 
-    def _printed(self, tree: ast.Module) -> str | None:
+    def _run(self, tree: ast.Module) -> str | None:
         """What some code prints; None if it needs a name that the chapter makes as it runs."""
         code = compile(tree, "<measured>", "exec")
         while True:
@@ -80,7 +80,7 @@ class Measured:
                 node = self.defined.get(str(error.name))
                 if node is None or error.name in before:
                     return None
-                if self._printed(ast.Module([node], [])) is None:
+                if self._run(ast.Module([node], [])) is None:
                     return None
             else:
                 return said.getvalue()

@@ -21,8 +21,8 @@ from autograder.student.engine.locator import (
     signatures,
     trace,
 )
-from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
-from autograder.student.engine.locator.known_values import Known, known_from
+from autograder.student.engine.locator.instrumented_copy import NoCopy, copy_answer
+from autograder.student.engine.locator.known_values import KnownValues, known_from
 from autograder.student.engine.locator.trace import Budget, Event
 from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.runs import Exercise, Run
@@ -51,19 +51,19 @@ def make_paths(slug: str, exercise: Exercise) -> store.Paths:
     return store.Paths(fixed_digest(exercise), _made_of(exercise, answers), found)
 
 
-def known_values_on(run: Run, answers: list[Callable[..., Any]]) -> Known:
+def known_values_on(run: Run, answers: list[Callable[..., Any]]) -> KnownValues:
     """What is known once the right answers have been traced on a run.
 
     Where only the place of the results is judged, nothing needs to be known; and where they are
     random, no two answers need to pass through the same values.
     """
-    return known_from(_traces(run, [] if run.elsewhere or run.random else answers))
+    return known_from(_traces(run, [] if run.simulated or run.random else answers))
 
 
 def _traces(run: Run, answers: list[Callable[..., Any]]) -> Iterator[list[Event]]:
     for answer in answers:
         try:
-            copy, recorder = copied(answer, Budget(SECONDS))
+            copy, recorder = copy_answer(answer, Budget(SECONDS))
         except NoCopy:
             continue  # a right answer made of the blocks, say
         recorder.start()

@@ -19,13 +19,13 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from autograder.notebook.stubs import INSTRUCTOR
-from autograder.publishing.bookindex import CHAPTER, Book, BookError, Directive, directive
+from autograder.publishing.bookindex import CHAPTER, BookError, BookIndex, Directive, directive
 from autograder.publishing.plain_markdown import Page
 from autograder.student import pencil
 from autograder.student.expected import file_of
 
 BLANK = re.compile(r"\[\[(.+?)\]\]")
-SLIP = re.compile(r"% slip: (?P<right>.+?), not (?P<wrong>.+?): (?P<told>\S.*)")
+SLIP = re.compile(r"% slip: (?P<right>.+?), not (?P<wrong>.+?): (?P<message>\S.*)")
 CHOICE = re.compile(r"(\s*[-*+] +)\[\[(.+)\]\]\s*")
 EXPLAINS = "explains"  # marks the cell that goes after the outcome, until it is there
 MADE = "pencils.bin"  # beside the expected values
@@ -111,7 +111,7 @@ def blocks(parser: MarkdownIt, text: str) -> list[tuple[bool, list[str]]]:
     return found
 
 
-def rows(parser: MarkdownIt, text: str) -> Iterator[pencil.Row]:
+def rows(parser: MarkdownIt, text: str) -> Iterator[pencil.TableRow]:
     """The rows with blanks, in order: those of tables, and lines such as `weights: [[1]]`."""
     for table, lines in blocks(parser, text):
         heads = [label(cell) for cell in _cells(lines[0])] if table else []
@@ -123,13 +123,13 @@ def rows(parser: MarkdownIt, text: str) -> Iterator[pencil.Row]:
             if not table:
                 before = re.split(r"[.;?!]\s", line[: line.index("[[")])[-1]
                 before = label(before).lstrip("-+ ").rstrip(":,= ")
-                yield pencil.Row(before, [""] * len(answers), answers)
+                yield pencil.TableRow(before, [""] * len(answers), answers)
                 continue
             cells = _cells(line)
             columns = [heads[i] for i, c in enumerate(cells) for _ in BLANK.findall(c)]
             first = "" if BLANK.search(cells[0]) else label(cells[0])
             only = len(lines) == 3
-            yield pencil.Row(first or ("" if only else f"row {number}"), columns, answers)
+            yield pencil.TableRow(first or ("" if only else f"row {number}"), columns, answers)
 
 
 def _cells(line: str) -> list[str]:
@@ -195,7 +195,7 @@ def _pencil(page: Page, found: Directive, line: int) -> list[NotebookNode]:
     ]
 
 
-def read(page: Page, found: Directive, line: int) -> pencil.Answers:
+def read(page: Page, found: Directive, line: int) -> pencil.PencilAnswers:
     """A pencil's answers. Raises `BookError` if nothing in it is to be filled in."""
     got = parts(page.book.parser, found, "explanation", page.name)
     try:
@@ -206,10 +206,10 @@ def read(page: Page, found: Directive, line: int) -> pencil.Answers:
     if not table:
         raise BookError(page.name, line, f"{{{found.name}}} {found.argument}: nothing is in [[ ]]")
     told = page.plain(got.inner, got.inner_line) if got.inner else ""
-    return pencil.Answers(table, told, slips)
+    return pencil.PencilAnswers(table, told, slips)
 
 
-def code(name: str, table: pencil.Answers) -> str:
+def code(name: str, table: pencil.PencilAnswers) -> str:
     """The cell in which a student fills in the table."""
     lines, heads = [], None
     for row in table.rows:
@@ -270,10 +270,10 @@ TRANSLATED = {"pencil": _pencil, "predict": _predict, "hard-problem": _hard}
 # --- the answers of the whole book --------------------------------------------------------------
 
 
-def tables(root: Path) -> dict[str, pencil.Answers]:
+def tables(root: Path) -> dict[str, pencil.PencilAnswers]:
     """The answers of all pencils of the book. Raises `BookError` for a name that is used twice."""
-    book = Book(root.resolve())
-    found: dict[str, pencil.Answers] = {}
+    book = BookIndex(root.resolve())
+    found: dict[str, pencil.PencilAnswers] = {}
     for path in sorted((book.root / "book").glob("*.md")):
         if not CHAPTER.fullmatch(path.stem):
             continue
@@ -286,7 +286,7 @@ def tables(root: Path) -> dict[str, pencil.Answers]:
             if here is None:
                 continue
             if here.name == "code-cell":
-                bound |= _stored(here.body)
+                bound |= _names_stored(here.body)
             if here.name == "pencil":
                 if here.argument in found:
                     raise BookError(page.name, line, f"{{pencil}} {here.argument} is used twice")
@@ -296,7 +296,7 @@ def tables(root: Path) -> dict[str, pencil.Answers]:
     return found
 
 
-def _stored(source: str) -> set[str]:
+def _names_stored(source: str) -> set[str]:
     lines = [row for row in source.split("\n") if not row.lstrip().startswith(("%", "!"))]
     tree = list(ast.walk(ast.parse("\n".join(lines))))
     stored = {n.id for n in tree if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -311,5 +311,5 @@ def write_pencils(root: Path) -> bool:
         return False
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(pencil.dump(made))
-    pencil._all.cache_clear()
+    pencil._all_answers.cache_clear()
     return True

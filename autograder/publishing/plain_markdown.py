@@ -11,7 +11,7 @@ from pathlib import Path
 
 from markdown_it.token import Token
 
-from autograder.publishing.bookindex import Book, BookError, Directive, directive
+from autograder.publishing.bookindex import BookError, BookIndex, Directive, directive
 
 ADMONITIONS = {
     "note", "tip", "hint", "warning", "important", "caution", "attention", "danger", "seealso",
@@ -35,7 +35,7 @@ EXPLICIT = re.compile(r"(?P<text>.+?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
 class Page:
     """A page that is being translated, and the papers it has cited so far."""
 
-    book: Book
+    book: BookIndex
     path: Path
     cited: set[str] = field(default_factory=set)
 
@@ -227,14 +227,14 @@ class Page:
         label = found.options.get("name", "")
         return f"{picture}\n\n{self.caption(found.body, label, found.body_line)}"
 
-    def elsewhere(self, anchor: str) -> str:
+    def link_to(self, anchor: str) -> str:
         """A line in place of what only the page can show."""
         url = self.book.url(self.path, anchor)
         return f"*What stands here needs the page: [look at it in the book]({url}).*"
 
     def _explorable(self, found: Directive, line: int) -> str:
         caption = self.plain(found.body, found.body_line)
-        return f"{caption}\n\n{self.elsewhere(f'explorable-{found.argument}')}"
+        return f"{caption}\n\n{self.link_to(f'explorable-{found.argument}')}"
 
     def _bibliography(self, found: Directive, line: int) -> str:
         return "\n".join(f"- {entry}" for entry in self.book.bibliography(self.cited))

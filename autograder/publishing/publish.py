@@ -14,7 +14,7 @@ def build_book(
     *,
     strict: bool = True,
     run: bool = True,
-    told: Callable[[str], object] = lambda line: None,
+    report: Callable[[str], object] = lambda line: None,
 ) -> Path:
     """Build the pages of the book at `root`; return the folder that holds them.
 
@@ -26,7 +26,7 @@ def build_book(
         beforehand = [sys.executable, "-m", "autograder.publishing.chapter_runs", str(root)]
         with subprocess.Popen(beforehand, cwd=root, stdout=subprocess.PIPE, text=True) as running:
             for line in running.stdout or ():
-                told(line.rstrip())
+                report(line.rstrip())
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "."]
     command += ["--path-output", str(OUTPUT), "--quiet"]
     command += ["-W", "-n", "--keep-going"] if strict else []

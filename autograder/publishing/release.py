@@ -26,15 +26,15 @@ from autograder.notebook import stubs
 from autograder.publishing import pencils
 from autograder.publishing.bookindex import (
     CHAPTER,
-    Book,
     BookError,
+    BookIndex,
     Directive,
     chapter_number,
     directive,
 )
 from autograder.publishing.bundle import download
 from autograder.publishing.cell_names import libraries, names_bound, names_read
-from autograder.publishing.measured_tables import Measured
+from autograder.publishing.measured_tables import MeasuredTables
 from autograder.publishing.plain_markdown import Page
 from autograder.student.course import exercises_of, package
 
@@ -83,7 +83,7 @@ def release(root: Path, wanted: Sequence[str] | None = None) -> list[Path]:
     Raises `BookError` for a source that cannot be translated, `RuntimeError` if nbgrader fails.
     """
     root = root.resolve()
-    book = Book(root)
+    book = BookIndex(root)
     written = []
     for path in chapter_files(root, wanted):
         name = path.stem
@@ -97,13 +97,13 @@ def release(root: Path, wanted: Sequence[str] | None = None) -> list[Path]:
     return written
 
 
-def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
+def instructor_notebook(path: Path, book: BookIndex | None = None) -> NotebookNode:
     """The chapter at `path` as a notebook for nbgrader: solutions, model answers and points inside.
 
     Raises `BookError`, which gives file and line, for anything that cannot be translated.
     """
     path = path.resolve()
-    book = book or Book(path.parent.parent)
+    book = book or BookIndex(path.parent.parent)
     match = CHAPTER.fullmatch(path.stem)
     if match is None:
         raise ValueError(f"{path.name} is not a chapter: expected a name like 01_slug.md")
@@ -165,13 +165,13 @@ def _sources(path: Path, page: Page) -> Iterator[Source]:
     except Exception as error:
         raise BookError(page.name, 1, str(error)) from error
     rows = text.split("\n")
-    measured = Measured()
+    measured = MeasuredTables()
     for cell, start in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
         blank = 0
         while cell.cell_type == "markdown" and not rows[start + blank].strip():
             blank += 1
         tags = frozenset(cell.metadata.get("tags", ()))
-        yield Source(cell, tags, start + blank + 1, measured.shown(cell))
+        yield Source(cell, tags, start + blank + 1, measured.show(cell))
 
 
 def _head(page: Page, cell: NotebookNode, line: int) -> list[NotebookNode]:
@@ -196,7 +196,7 @@ Tables to fill in, predictions and hard problems (★) are for yourself: they ea
     return [new_markdown_cell(head), *([new_markdown_cell(body)] if body else [])]
 
 
-def _guard(book: Book) -> NotebookNode:
+def _guard(book: BookIndex) -> NotebookNode:
     """A cell that says what to install when the notebook was opened on its own, as in Colab."""
     code = f"""\
 from importlib.util import find_spec
@@ -212,7 +212,7 @@ if find_spec("autograder") is None:
 def _elsewhere(page: Page, source: Source, before: list[NotebookNode]) -> list[NotebookNode]:
     """A line in place of what only the page can show; one for several cells in a row."""
     anchor = source.cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "")
-    line = page.elsewhere(anchor)
+    line = page.link_to(anchor)
     if not before or not before[-1].source.startswith(line.split("(", maxsplit=1)[0]):
         return [new_markdown_cell(line)]
     if anchor:

@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from autograder.gradebook.course_file import FILE as COURSE
 from autograder.gradebook.course_file import read_course
 from autograder.gradebook.gradebook import database
-from autograder.publishing.bookindex import Book
+from autograder.publishing.bookindex import BookIndex
 from autograder.publishing.release import chapter_files, instructor_notebook
 
 _ADDRESS = re.compile(r"\s+baseurl:\s*[\"']?([^\s\"'#]+)")
@@ -31,7 +31,7 @@ def check_handed_in(root: Path, wanted: Sequence[str] | None = None) -> None:
     paths = chapter_files(root, wanted)
     with Gradebook(url) as gradebook:
         known = {path: _cells(gradebook, path.stem) for path in paths}
-    book = Book(root) if any(known.values()) else None
+    book = BookIndex(root) if any(known.values()) else None
     for path, cells in known.items():
         if cells:
             notebook = instructor_notebook(path, book)

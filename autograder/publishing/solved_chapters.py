@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 
 from autograder.gradebook.course_file import FILE, CourseFile, read_course
 from autograder.notebook.stubs import BEGIN, END, INSTRUCTOR
-from autograder.publishing.bookindex import Book
+from autograder.publishing.bookindex import BookIndex
 from autograder.publishing.release import chapter_files, instructor_notebook
 
 
@@ -30,7 +30,7 @@ def release_solved(
     refused = [told for told in waits.values() if told]
     if refused and (wanted is not None or len(refused) == len(waits)):
         raise ValueError(refused[0])
-    book, written = Book(root), []
+    book, written = BookIndex(root), []
     for path in (path for path, told in waits.items() if not told):
         made = root / "build" / "solved" / f"{path.stem}.ipynb"
         made.parent.mkdir(parents=True, exist_ok=True)

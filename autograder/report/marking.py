@@ -19,7 +19,7 @@ from urllib.parse import quote
 from autograder.gradebook.command_suggestions import assignment_named
 from autograder.gradebook.roster import Roster, read_roster
 from autograder.gradebook.rows import Row, read_class
-from autograder.gradebook.submissions import released
+from autograder.gradebook.submissions import release_folder
 from autograder.notebook.inert import clean_markdown, new_page
 from autograder.notebook.stubs import BEGIN, END, TEXT_STUB
 from autograder.report.drawing import controls, html_page, tabs
@@ -40,7 +40,7 @@ def marking_page(
     """
     if db is None and not (root / "gradebook.db").is_file():
         raise FileNotFoundError(f"no gradebook in {root}: run `autograder grade` first")
-    release = released(root)
+    release = release_folder(root)
     every = read_class(root, db)
     graded = sorted({row.assignment for row in every})
     name = assignment_named(assignment, graded)

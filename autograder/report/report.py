@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from autograder.gradebook.roster import Roster, read_roster, who_needs_help
 from autograder.gradebook.rows import OLD, UNDATED, Row, read_absent, read_class
-from autograder.gradebook.submissions import released
+from autograder.gradebook.submissions import release_folder
 from autograder.judge.judgement import FAILED, GRADED
 from autograder.judge.runner import DEFINING
 from autograder.report.drawing import bars, controls, histogram, html_page, section, tabs
@@ -54,7 +54,7 @@ class Extra:
     """What the report shows besides marks and verdicts."""
 
     roster: Roster = field(default_factory=Roster)
-    alike: Mapping[str, Sequence[Pair]] = field(default_factory=dict)  # by assignment
+    similar_pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)  # by assignment
     formgrader: str = FORMGRADER
 
 
@@ -92,7 +92,7 @@ def report(
 def _alike(root: Path, rows: Sequence[Row]) -> dict[str, list[Pair]]:
     """The pairs of submissions that are alike, by assignment."""
     try:
-        release = released(root)
+        release = release_folder(root)
     except ValueError:
         return {}
     found = {}
@@ -185,7 +185,9 @@ def _assignment(
         section("What fails most often", _aspects(scored), _ASPECTS_SAY),
         section("Mistakes made most often", _mistakes(scored, roster)),
         section(
-            "Answers that are alike", alike_list(extra.alike.get(name, ()), roster), _ALIKE_SAYS
+            "Answers that are alike",
+            alike_list(extra.similar_pairs.get(name, ()), roster),
+            _ALIKE_SAYS,
         ),
         section("Attempts over time", timeline(attempts, roster.due.get(name))),
         section("Time per submission", _times(rows, roster)),

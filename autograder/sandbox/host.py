@@ -173,7 +173,7 @@ class Sandbox:
         Operations that match the patterns in `watch` are recorded (see `Observer`). `instead` names
         blocks ("course.blocks:…") that replace the student's objects of those names meanwhile.
         """
-        device = self.device.name if any(run.elsewhere for run in runs) else "cpu"
+        device = self.device.name if any(run.simulated for run in runs) else "cpu"
         where = {"name": name, "device": device, "watch": list(watch)}
         more = {"runs": [*runs], "instead": dict(instead or {})}
         request = {"op": "probe", **where, **more}

@@ -52,7 +52,7 @@ class CapturedOutput(io.TextIOBase):
             self._listens = False
 
     @contextmanager
-    def instead(self) -> Iterator[None]:
+    def silence(self) -> Iterator[None]:
         """Nothing is printed, and no warning shown, except in a debugger."""
         streams, hook = (sys.stdout, sys.stderr), sys.breakpointhook
 
@@ -97,7 +97,7 @@ class CapturedOutput(io.TextIOBase):
         return warned
 
     @property
-    def warned(self) -> bool:
+    def has_warning(self) -> bool:
         """Whether there is a warning to show."""
         return bool(self._warned)
 

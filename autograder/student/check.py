@@ -22,7 +22,7 @@ from autograder.student.course import chapters, exercises_of, find_exercise, is_
 from autograder.student.device import device_to_check_on
 from autograder.student.engine.probe import make_calls, materialise, own_lines, probe
 from autograder.student.engine.records import on_device
-from autograder.student.engine.runs import SECONDS, Exercise, Record, Run, lost, made_once
+from autograder.student.engine.runs import SECONDS, Exercise, Record, Run, lost_record, made_once
 from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.verdict import (
     CORRECT,
@@ -66,7 +66,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
     own = getattr(answer, "__name__", None) or type(answer).__name__
     said = CapturedOutput()
     try:
-        with said.instead():
+        with said.silence():
             name = own if step else str(exercise or name or own)
             verdict, broken = newest_verdict(answer, name, step, pointing=True, said=said)
             helper = _wrong_helper(answer, verdict)
@@ -78,7 +78,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
         verdict = replace(verdict, pointer=None)
     if helper and not (helper.aspects[0].passed and verdict.cause):
         verdict = replace(
-            verdict, mistake=None, cause=None, besides=None, guess=None
+            verdict, mistake=None, cause=None, other_problems=None, suspicion=None
         )  # which lies there, not in this answer
     if lacking:
         verdict = replace(verdict, remark=" ".join(filter(None, (verdict.remark, lacking))))
@@ -167,7 +167,7 @@ def verdict_on(
         try:
             return _records(answer, exercise, [[run]], where, None)[0][0]
         except TimeoutError as late:
-            return lost(str(late))
+            return lost_record(str(late))
 
     verdict = decide(exercise, runs, records, expected, lambda: known, make=make)
     if seconds > SECONDS:
@@ -198,7 +198,7 @@ def _records(
     def make(each: Run) -> Record:
         nonlocal run
         run = each  # told below
-        return probe(answer, each, where, exercise.watched)
+        return probe(answer, each, where, exercise.watch_patterns)
 
     try:
         with limit, said.listening() if said else nullcontext():
@@ -270,11 +270,12 @@ def _wrong_helper(answer: Any, verdict: Verdict) -> Verdict | None:
 
 def _ready_made(verdict: Verdict) -> str | None:
     """Why grading would withhold the points: a ready-made answer was used."""
-    if not (verdict.score and verdict.ran):
+    if not (verdict.score and verdict.forbidden_operations):
         return None
     return (
-        f"It runs {describe_operations(verdict.ran)}. In this exercise you write that yourself: "
-        "when it is graded, the points are withheld until a person has looked at the answer."
+        f"It runs {describe_operations(verdict.forbidden_operations)}. In this exercise you write "
+        "that yourself: when it is graded, the points are withheld until a person has looked at "
+        "the answer."
     )
 
 
@@ -290,6 +291,6 @@ def _named_in(caller: FrameType) -> tuple[str | None, bool]:
 
 
 def _show(verdict: Verdict, advice: str | None, said: CapturedOutput) -> None:
-    table = table_text(verdict, advice, below=int(said.warned))
+    table = table_text(verdict, advice, below=int(said.has_warning))
     text = table + said.as_text(room=MOST_LINES - len(table.splitlines()))
     show(text, lambda: table_html(verdict, advice) + said.as_html())

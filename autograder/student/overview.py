@@ -85,7 +85,7 @@ def _answers(scope: Mapping[str, Any]) -> dict[str, Any]:
 
 def _quietly(answer: Any, name: str) -> tuple[Verdict, bool]:
     try:
-        with CapturedOutput().instead():
+        with CapturedOutput().silence():
             return newest_verdict(answer, name)
     except KeyboardInterrupt as stopped:
         raise on_one_line(KeyboardInterrupt(str(stopped) or "check was stopped")) from None

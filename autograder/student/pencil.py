@@ -62,7 +62,7 @@ def _against(answer: str, given: str) -> str:
     if (wanted := number(answer)) is None:
         return RIGHT if answer == given else WRONG
     found = number(given.rpartition("=")[2].lstrip("≈~ "))
-    return WRONG if found is None else _near(wanted, found, slack)
+    return WRONG if found is None else _describe_near(wanted, found, slack)
 
 
 def _plain(text: str) -> str:
@@ -101,7 +101,7 @@ def number(text: str) -> Number | None:
     return Number(above / below / (100 if percent else 1), places, percent)
 
 
-def _near(wanted: Number, found: Number, slack: str) -> str:
+def _describe_near(wanted: Number, found: Number, slack: str) -> str:
     if math.isinf(wanted.value) or math.isinf(found.value):
         return RIGHT if wanted.value == found.value else WRONG
     off, places = abs(found.value - wanted.value), found.places
@@ -129,7 +129,7 @@ def _near(wanted: Number, found: Number, slack: str) -> str:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """The cells of a row that are to be filled in: their columns' heads, and the answers."""
 
     label: str
@@ -143,53 +143,55 @@ class Slip:
 
     right: str
     wrong: str
-    told: str
+    message: str
 
 
 @dataclass(frozen=True)
-class Answers:
+class PencilAnswers:
     """A table's rows, what there is to say when it has been filled in (Markdown), known slips."""
 
-    rows: Sequence[Row]
+    rows: Sequence[TableRow]
     explanation: str = ""
     slips: Sequence[Slip] = field(default_factory=list)
 
     def slip(self, answer: str, given: str) -> str:
         """What is told of something wrong that was given for an answer; empty if it is unknown."""
         own = (slip for slip in self.slips if slip.right == answer)
-        return next((slip.told for slip in own if judge(slip.wrong, given) == RIGHT), "")
+        return next((slip.message for slip in own if judge(slip.wrong, given) == RIGHT), "")
 
 
-def dump(tables: Mapping[str, Answers]) -> bytes:
+def dump(tables: Mapping[str, PencilAnswers]) -> bytes:
     """All tables of the book, as the bytes of their file."""
     tree = {
         name: [
             [[r.label, list(r.columns), list(r.answers)] for r in table.rows],
             table.explanation,
-            [[s.right, s.wrong, s.told] for s in table.slips],
+            [[s.right, s.wrong, s.message] for s in table.slips],
         ]
         for name, table in tables.items()
     }
     return lzma.compress(encode(tree), preset=9)
 
 
-def parse(data: bytes) -> dict[str, Answers]:
+def parse(data: bytes) -> dict[str, PencilAnswers]:
     """The tables in the bytes of their file."""
     return {
-        name: Answers([Row(*row) for row in rows], told, [Slip(*s) for part in slips for s in part])
+        name: PencilAnswers(
+            [TableRow(*row) for row in rows], told, [Slip(*s) for part in slips for s in part]
+        )
         for name, (rows, told, *slips) in decode(lzma.decompress(data), math.inf).items()
     }
 
 
 @cache
-def _all() -> dict[str, Answers]:
+def _all_answers() -> dict[str, PencilAnswers]:
     return parse(file_of("pencils.bin").read_bytes())
 
 
-def _answers(name: str) -> Answers:
-    if name not in _all():
+def _answers(name: str) -> PencilAnswers:
+    if name not in _all_answers():
         raise ValueError(f"no table is called {name!r}")
-    return _all()[name]
+    return _all_answers()[name]
 
 
 # --- what a notebook calls ----------------------------------------------------------------------
@@ -211,7 +213,7 @@ def show_pencil(name: str) -> None:
         _show_markdown(table.explanation)
 
 
-def report(name: str, table: Answers, cells: Any) -> str:
+def report(name: str, table: PencilAnswers, cells: Any) -> str:
     """The text that `check_pencil` prints."""
     given = [cells] if len(table.rows) == 1 else cells
     shape = [len(row.answers) for row in table.rows]
@@ -220,7 +222,7 @@ def report(name: str, table: Answers, cells: Any) -> str:
         lines = f"{len(shape)} rows of {_counts(shape)} cells" if len(shape) > 1 else ""
         return f"{name} needs {lines or f'{shape[0]} cells'}, with ... where one is empty."
     verdicts = [
-        [judge(a, written(g)) for a, g in zip(row.answers, mine, strict=True)]
+        [judge(a, as_written(g)) for a, g in zip(row.answers, mine, strict=True)]
         for row, mine in zip(table.rows, given, strict=True)
     ]
     every = [v for row in verdicts for v in row]
@@ -235,7 +237,7 @@ def report(name: str, table: Answers, cells: Any) -> str:
         return told + "."
     marks = [[MARKS[v] for v in row] for row in verdicts]
     wrong = [
-        (a, written(g))
+        (a, as_written(g))
         for row, mine, found in zip(table.rows, given, verdicts, strict=True)
         for a, g, verdict in zip(row.answers, mine, found, strict=True)
         if verdict == WRONG
@@ -253,14 +255,14 @@ def _counts(shape: Sequence[int]) -> str:
     return str(shape[0]) if len(set(shape)) == 1 else ", ".join(map(str, shape))
 
 
-def written(cell: Any) -> str:
+def as_written(cell: Any) -> str:
     """A cell's content as a person would write it: `...` is empty, True is yes, 16/25 is 0.64."""
     if cell is ... or cell is None:
         return ""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, tuple | list):
-        return "(" + "; ".join(written(entry) or "…" for entry in cell) + ")"
+        return "(" + "; ".join(as_written(entry) or "…" for entry in cell) + ")"
     if isinstance(cell, str):
         return cell
     try:
@@ -270,7 +272,7 @@ def written(cell: Any) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def _grid(rows: Sequence[tuple[Row, Sequence[str]]]) -> str:
+def _grid(rows: Sequence[tuple[TableRow, Sequence[str]]]) -> str:
     """Rows with the same heads in a table of their own, each under its heads."""
     lines: list[str] = []
     blocks: list[list[list[str]]] = []

@@ -29,8 +29,8 @@ from autograder.student.engine.locator.counterfactual import (
 )
 from autograder.student.engine.locator.infinity import does_as_well
 from autograder.student.engine.locator.instrument import Site
-from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
-from autograder.student.engine.locator.known_values import Known
+from autograder.student.engine.locator.instrumented_copy import NoCopy, copy_answer
+from autograder.student.engine.locator.known_values import KnownValues
 from autograder.student.engine.locator.locate import (  # fmt: skip
     CHANGED,
     CUT,
@@ -38,11 +38,11 @@ from autograder.student.engine.locator.locate import (  # fmt: skip
     EFFECT,
     RAISED,
     SILENT,
-    Place,
+    Divergence,
     locate,
     problem_of,
 )
-from autograder.student.engine.locator.trace import Budget, Spent, span
+from autograder.student.engine.locator.trace import Budget, BudgetExceeded, span
 from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import KEPT, Record, Run, Trial, made_once
@@ -96,7 +96,9 @@ def pointer(
         return None
     try:
         place = place_of(answer, verdict, runs, records, expected, device)
-        if place is None or place.kind not in _SURE and verdict.likely:  # which says another thing
+        if (
+            place is None or place.kind not in _SURE and verdict.suspected_mistakes
+        ):  # which says another thing
             return None
         if place.kind not in _OF_KEPT and _is_kept(verdict):
             return None
@@ -122,7 +124,7 @@ def place_of(
     records: Rows,
     expected: Rows,
     device: str = "cpu",
-) -> Place | None:
+) -> Divergence | None:
     """The place at which a wrong answer goes astray; None where that is not sure."""
     slug, exercise = find_exercise(verdict.exercise.partition(".")[0])  # or a step of it
     paths = paths_of(slug).get(exercise.name)
@@ -135,7 +137,7 @@ def place_of(
         for aspect, *columns in rows
         if not aspect.passed and aspect.judged
         for case in zip(*columns, known[aspect.title][1], strict=True)
-        if not case[0].elsewhere  # the aspect itself names the line
+        if not case[0].simulated  # the aspect itself names the line
         and (not case[0].random or case[1].raised)  # no numbers to compare with
         and problem_of(*case[:3]) is not None
     ]
@@ -148,14 +150,14 @@ def place_of(
         for aspect, *columns in zip(verdict.aspects, runs, records, expected, strict=True)
         if aspect.passed and aspect.judged
         for case in zip(*columns, strict=True)
-        if not case[0].elsewhere and not case[0].random and problem_of(*case) is None
+        if not case[0].simulated and not case[0].random and problem_of(*case) is None
     ]
     cases = [(a.title, case) for a, case in tried if not passes(a, Trial(*case[:3]))]
     cases = cases or [(aspect.title, case) for aspect, case in tried]
     start = time.process_time()
     found = (place for place in _places(answer, cases, fine, device) if place is not None)
     place = None
-    with suppress(Spent):
+    with suppress(BudgetExceeded):
         place = next(found, None)
         if place is not None and place.kind == "multiple":  # by one number in every run?
             place = next((p for p in found if _elsewise(p, place)), place)
@@ -175,19 +177,19 @@ def place_of(
     return _surest(place, mended, cases[0][0])
 
 
-def _elsewise(one: Place, other: Place) -> bool:
+def _elsewise(one: Divergence, other: Divergence) -> bool:
     """Whether two runs show one place, but not the same of it."""
     return span(one.site.node) == span(other.site.node) and one.kind != other.kind
 
 
-def shown_at(place: Place) -> list[Site]:
+def shown_at(place: Divergence) -> list[Site]:
     """The places in the source that are shown."""
     if place.up_to is not None and place.kind in SHOWN_TWICE:
         return [place.site, place.up_to]
     return [place.site]
 
 
-def _surest(place: Place | None, mended: Sequence[Repair], aspect: str) -> Place | None:
+def _surest(place: Divergence | None, mended: Sequence[Repair], aspect: str) -> Divergence | None:
     """Of a place found by its values, and those at which a change would mend a run, the surest."""
     if len(mended) > MOST_MENDED:  # then what is one operation too many is the likeliest
         mended = [mend for mend in mended if mend.kind == IDLE]
@@ -204,7 +206,7 @@ def _surest(place: Place | None, mended: Sequence[Repair], aspect: str) -> Place
     if place is not None and place.kind not in _WEAK and not sure:
         return place
     whose = "The result" if first.always else "More results"
-    return Place(first.site, first.kind, others[0].site if others else None, whose, aspect)
+    return Divergence(first.site, first.kind, others[0].site if others else None, whose, aspect)
 
 
 def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
@@ -227,15 +229,15 @@ def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
 
 def _places(
     answer: Any,
-    cases: Sequence[tuple[str, tuple[Run, Record, Record, Known]]],
+    cases: Sequence[tuple[str, tuple[Run, Record, Record, KnownValues]]],
     fine: Sequence[Case],
     device: str,
-) -> Iterator[Place | None]:
+) -> Iterator[Divergence | None]:
     budget, unsure = Budget(TRACING * SECONDS), False
     for aspect, (run, record, expected, known) in cases[:MOST_RUNS]:
         problem = problem_of(run, record, expected)
         try:
-            copy, recorder = copied(answer, budget)
+            copy, recorder = copy_answer(answer, budget)
         except NoCopy:
             return
         recorder.effect, recorder.training = _effect(problem, record, expected), run.training
@@ -311,7 +313,7 @@ _OPERATIONS = {
 }  # fmt: skip
 
 
-def describe_place(place: Place) -> str:
+def describe_place(place: Divergence) -> str:
     """A place in words: indented lines are code."""
     node, up_to = place.site.node, place.up_to
     inside = up_to is not None and _inside(node, up_to.node)
@@ -354,11 +356,11 @@ def _up_to(right: Site, then: Site) -> str:
 def operation(node: Any) -> str:
     """What an expression does last, in a word or two."""
     if isinstance(node, ast.Call):
-        from autograder.student.engine.locator.instrument import named
+        from autograder.student.engine.locator.instrument import last_name
 
         if not isinstance(node.func, ast.Name | ast.Attribute):
             return "call"
-        return f"call of `{named(node.func)[:40]}`"
+        return f"call of `{last_name(node.func)[:40]}`"
     if isinstance(node, ast.BinOp | ast.UnaryOp | ast.AugAssign):
         return _OPERATIONS.get(type(node.op), "operation")
     if isinstance(node, ast.Attribute):

@@ -72,10 +72,10 @@ def _names(thing: Any) -> Iterator[tuple[str, Any]]:
 def functions_of(thing: Any) -> Iterator[FunctionType]:
     """A function itself, or those that a class defines."""
     parts = vars(thing).values() if isinstance(thing, type) else [thing]
-    yield from (part for part in map(_unwrapped, parts) if isinstance(part, FunctionType))
+    yield from (part for part in map(_unwrap, parts) if isinstance(part, FunctionType))
 
 
-def _unwrapped(thing: Any) -> Any:
+def _unwrap(thing: Any) -> Any:
     """The function inside a static method, a class method, a property or what decorators made."""
     inner: Any = thing.fget if isinstance(thing, property) else thing
     while hasattr(inner, "__wrapped__") or isinstance(inner, staticmethod | classmethod):
@@ -98,7 +98,7 @@ def definition_not_in_use(name: str, answer: Any) -> tuple[str, bool] | None:
     shell = notebook()
     history = shell.history_manager.input_hist_raw if shell is not None else []
     cells = [n for n, cell in enumerate(history) if name in _DEFINED.findall(cell)]
-    codes = {n: _transformed(shell, history[n]) for n in cells}
+    codes = {n: _to_python(shell, history[n]) for n in cells}
     cells = [n for n in cells if _defines(codes[n], name)]
     if not cells:
         return None
@@ -123,7 +123,7 @@ def definition_not_in_use(name: str, answer: Any) -> tuple[str, bool] | None:
     return f"{told}: that cell raised {_RAISED[newest]} before it came to it.", True
 
 
-def _transformed(shell: Any, cell: str) -> str:
+def _to_python(shell: Any, cell: str) -> str:
     """A cell as Python, its magics as calls; unchanged if it is no Python at all."""
     try:
         return shell.transform_cell(cell)

@@ -55,27 +55,27 @@ def table_text(verdict: Verdict, advice: str | None = None, below: int = 0) -> s
 
     `advice` is shown first; `below` is the number of lines to leave for what follows.
     """
-    lines = _above(verdict, advice)
+    lines = _lines_above(verdict, advice)
     if verdict.note:
         return "\n".join(lines)
-    plan = _planned(verdict, advice, below)
+    plan = _plan(verdict, advice, below)
     for row in plan.rows:
         lines += _row_text(*row)
     return "\n".join(lines + _others_text(plan.others, plan.terse))
 
 
-def _above(verdict: Verdict, advice: str | None) -> list[str]:
+def _lines_above(verdict: Verdict, advice: str | None) -> list[str]:
     """The lines that stand above the aspects."""
     texts = (advice, _remark(verdict))
     texts += (verdict.cause and f"This is a known mistake: {verdict.cause}",)
-    texts += (verdict.besides, verdict.guess)
+    texts += (verdict.other_problems, verdict.suspicion)
     lines = [headline(verdict)]
-    lines += [line for text in filter(None, texts) for line in _indented(text, "  ")]
+    lines += [line for text in filter(None, texts) for line in _indent(text, "  ")]
     if verdict.pointer:
         lines += ["  Where to look (a hint):"]
         for line in verdict.pointer.splitlines():
-            lines += ["      " + line] if line.startswith("    ") else _indented(line, "      ")
-    return lines + (_indented(verdict.note, "  ") if verdict.note else [])
+            lines += ["      " + line] if line.startswith("    ") else _indent(line, "      ")
+    return lines + (_indent(verdict.note, "  ") if verdict.note else [])
 
 
 def _remark(verdict: Verdict) -> str:
@@ -86,17 +86,17 @@ def _remark(verdict: Verdict) -> str:
 
 def _others_text(others: Sequence[tuple[str, str, list[AspectVerdict]]], terse: bool) -> list[str]:
     if terse:
-        return _indented("; ".join(f"{mark} {told}" for mark, told, _ in others), "  ", "    ")
+        return _indent("; ".join(f"{mark} {told}" for mark, told, _ in others), "  ", "    ")
     return [
         line
         for mark, told, aspects in others
-        for line in _indented(f"{mark} {told}: {_titles(aspects)}", "  ", "    ")
+        for line in _indent(f"{mark} {told}: {_titles(aspects)}", "  ", "    ")
     ]
 
 
 def _row_text(aspect: AspectVerdict, reasons: Sequence[str]) -> list[str]:
     row = f"  {_mark(aspect)} {aspect.title}  {number(aspect.points)}  {_precision(aspect)}"
-    return [row.rstrip(), *(line for text in reasons for line in _indented(text, "      "))]
+    return [row.rstrip(), *(line for text in reasons for line in _indent(text, "      "))]
 
 
 _OF_ITS_OWN = ("raised", "lost", "dtype", "shape", "kind")  # failures that say what is wrong
@@ -113,7 +113,7 @@ def _mark(aspect: AspectVerdict) -> str:
     return "✓" if aspect.passed else "✗" if aspect.judged else "–"
 
 
-def _told(verdict: Verdict) -> list[AspectVerdict]:
+def _told_aspects(verdict: Verdict) -> list[AspectVerdict]:
     """The aspects whose failure is told, the one that says most first.
 
     One failure is enough for a mistake that is known or guessed, where parameters do not fit, where
@@ -130,14 +130,14 @@ def _told(verdict: Verdict) -> list[AspectVerdict]:
         by_text = first_passes or aspect.kind in ("raised", "lost")
         told.setdefault(_reason(aspect) if by_text else aspect.kind, aspect)
     causes = failed and failed[0].kind in _CAUSES
-    named = verdict.cause or verdict.guess
+    named = verdict.cause or verdict.suspicion
     enough = named or causes or verdict.aspects[0].kind in _OF_FORM
     return [*told.values()][: 1 if enough else _MOST]
 
 
 def first_row(verdict: Verdict) -> list[AspectVerdict]:
     """The aspect that has a row of its own in the table, whatever stands above it."""
-    return _told(verdict)[:1]
+    return _told_aspects(verdict)[:1]
 
 
 def _reason_alone(aspect: AspectVerdict) -> str:
@@ -160,7 +160,7 @@ class _Plan:
     terse: bool = False
 
 
-def _planned(verdict: Verdict, advice: str | None, below: int = 0) -> _Plan:
+def _plan(verdict: Verdict, advice: str | None, below: int = 0) -> _Plan:
     """What is told of the aspects: as much as fits, and what says most.
 
     A hint is shown where it is likely to help: if the first aspect fails, others have theirs for
@@ -169,14 +169,14 @@ def _planned(verdict: Verdict, advice: str | None, below: int = 0) -> _Plan:
     """
     if verdict.verdict == CORRECT:
         return _Plan([(aspect, []) for aspect in verdict.aspects], [])
-    first, named = verdict.aspects[0], verdict.cause or verdict.guess
-    told = [(aspect, [aspect.message or ""]) for aspect in _told(verdict)]
+    first, named = verdict.aspects[0], verdict.cause or verdict.suspicion
+    told = [(aspect, [aspect.message or ""]) for aspect in _told_aspects(verdict)]
     rows = [
         (aspect, reasons + [aspect.hint or ""] * (not named and (first.passed or aspect is first)))
         for aspect, reasons in told
     ]
     brief = [(a, [_reason_alone(a)]) for a, _ in told[:1]]
-    others = len(_above(verdict, advice)) + below
+    others = len(_lines_above(verdict, advice)) + below
     plans = [_Plan(some, _others(verdict, some)) for some in (rows, rows[:1], told[:1])]
     plans += [_Plan(some, plans[-1].others, True) for some in (told[:1], brief)]
     if sum(len(_row_text(*row)) for row in rows) > _LINES:
@@ -214,7 +214,7 @@ def _titles(aspects: Sequence[AspectVerdict]) -> str:
     return ", ".join(titles) + f" and {more} more" * (more > 0)
 
 
-def _indented(text: str, by: str, then: str = "") -> list[str]:
+def _indent(text: str, by: str, then: str = "") -> list[str]:
     wrapper = TextWrapper(
         88, initial_indent=by, subsequent_indent=then or by, break_long_words=False
     )
@@ -234,14 +234,14 @@ def table_html(verdict: Verdict, advice: str | None = None) -> str:
         parts.append(f"<p>{_html(remark)}</p>")
     if verdict.cause:
         parts.append(f"<p><strong>A known mistake.</strong> {_html(verdict.cause)}</p>")
-    for text in filter(None, (verdict.besides, verdict.guess)):
+    for text in filter(None, (verdict.other_problems, verdict.suspicion)):
         parts.append(f"<p>{_html(text)}</p>")
     if verdict.pointer:
         parts.append(_pointer_html(verdict.pointer))
     if verdict.note:
         parts.append(f"<p>{_html(verdict.note)}</p>")
     else:
-        plan = _planned(verdict, advice)
+        plan = _plan(verdict, advice)
         rows = "".join(_row(aspect, reasons) for aspect, reasons in plan.rows)
         rows += "".join(
             _cells(aspects[0], f"{told}: {_titles(aspects)}", sum(a.points for a in aspects), "")

@@ -83,7 +83,7 @@ def judge(exercise: Exercise, slug: str, answer: Callable[..., Any]) -> Judged:
         return Judged(Outcome.SURVIVED)
     if not loses_marks(exercise, second, on_demand(answer, second.runs)):
         return Judged(Outcome.SURVIVED)
-    runs = [[replace(r, random=r.random or r.elsewhere) for r in row] for row in first.runs]
+    runs = [[replace(r, random=r.random or r.simulated) for r in row] for row in first.runs]
     like = [known for known in first.mistakes if equal(runs, given, known.records)]
     if not like:
         return Judged(Outcome.CAUGHT)

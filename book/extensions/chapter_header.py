@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode, urlparse
 
 from docutils import nodes
-from mathml import mathml, mended
+from mathml import mathml, mend
 from pencil import blank
 from sphinx.application import Sphinx
 from sphinx.util import logging
@@ -63,7 +63,7 @@ def _formula(match: re.Match) -> str:
     tex = rf"{letter}_\text{{{index}}}" if len(index) > 1 else f"{letter}_{index}"
     tex = f"{letter}_{index}" if index.startswith("{") else tex
     formula = mathml(rf"\sqrt{{{tex}}}" if root else tex)
-    return f'<span class="math">{mended(formula)}</span>'
+    return f'<span class="math">{mend(formula)}</span>'
 
 
 # --- the head of a chapter ----------------------------------------------------------------------
@@ -82,7 +82,7 @@ def minutes(parts: Iterable[nodes.Node], *, code: bool = True, least: int = 5) -
             live += "data-explorable=" in node.astext()
         elif isinstance(node, nodes.figure):
             pictures += 1
-        elif isinstance(node, nodes.literal_block) and not _hidden(node):
+        elif isinstance(node, nodes.literal_block) and not _is_hidden(node):
             lines += sum(bool(line.strip()) for line in node.astext().split("\n"))
         elif isinstance(node, nodes.paragraph | nodes.title | nodes.caption):
             words += len(node.astext().split())
@@ -106,7 +106,7 @@ def pencil_minutes(parts: Iterable[nodes.Node], least: int = 5) -> int:
     return least * round(time / least)
 
 
-def _hidden(node: nodes.Element) -> bool:
+def _is_hidden(node: nodes.Element) -> bool:
     """Whether code is folded away, or is what a cell has printed."""
     while node.parent is not None:
         node = node.parent
@@ -135,12 +135,12 @@ def head(
     if asked:
         worth = sum(exercise.points for exercise in asked)
         facts.append(
-            f'<a href="#exercise-{asked[0].name}">{_many(len(asked), "exercise")}</a>, '
-            f"{_many(worth, 'point')}"
+            f'<a href="#exercise-{asked[0].name}">{_count_of(len(asked), "exercise")}</a>, '
+            f"{_count_of(worth, 'point')}"
         )
     if questions:
         facts.append(
-            f"{_many(len(questions), 'written question')}, {_many(sum(questions), 'point')}"
+            f"{_count_of(len(questions), 'written question')}, {_count_of(sum(questions), 'point')}"
         )
     actions = list(downloads(name)) + [
         f'<a href="{html.escape(url)}">{label}</a>' for label, url in launches(name, launch)
@@ -153,7 +153,7 @@ def head(
     return f'<div class="glance">{"".join(parts)}<div class="progress-slot"></div></div>'
 
 
-def _many(count: float, what: str) -> str:
+def _count_of(count: float, what: str) -> str:
     return f"{count:g} {what}{'' if count == 1 else 's'}"
 
 

@@ -21,7 +21,7 @@ from autograder.student.check import verdict_on
 from autograder.student.course import find_exercise
 
 
-class Checked(SphinxDirective):
+class CheckedAnswer(SphinxDirective):
     """A code block, the call of `check` on what it defines, and the table."""
 
     required_arguments = 1
@@ -46,5 +46,5 @@ class Checked(SphinxDirective):
 
 
 def setup(app: Sphinx) -> dict:
-    app.add_directive("checked", Checked)
+    app.add_directive("checked", CheckedAnswer)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -47,7 +47,7 @@ DOOR = re.compile(r'(?<=<div class="doors).*?</ul>', re.DOTALL)
 LEFT_FOR_BEAMS, WITHOUT_BEAMS = 'viewBox="0 0 352 592"', 'viewBox="0 0 352 236"'
 
 
-class Front(SphinxDirective):
+class FrontPage(SphinxDirective):
     """The doors, a list with a link each; without content, the explorable."""
 
     has_content = True
@@ -132,7 +132,7 @@ def _begin(app: Sphinx, match: re.Match) -> str:
     return f'<a class="reference internal" href="{address}?path=short">{title}</a>'
 
 
-def opened(doors: str) -> str:
+def open_doors(doors: str) -> str:
     """The doors, the first of which asks for the essential path and the second for everything."""
     choices = iter(("short", "whole"))
     return re.sub(r'(?<=\.html)(?=")', lambda _: f"?path={next(choices)}", doors, count=2)
@@ -206,7 +206,7 @@ def fill(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) 
     }
     body = TIME.sub(lambda match: _time(app, match), context["body"])
     body = BEGIN.sub(lambda match: _begin(app, match), body)
-    body = DOOR.sub(lambda match: opened(match[0]), body)
+    body = DOOR.sub(lambda match: open_doors(match[0]), body)
     context["body"] = with_progress(body.replace(SLOT, figure), rows)
 
 
@@ -215,7 +215,7 @@ def front_again(app: Sphinx, env) -> list[str]:
 
 
 def setup(app: Sphinx) -> dict:
-    app.add_directive("front", Front)
+    app.add_directive("front", FrontPage)
     app.add_role("path", path_role)
     app.add_role("begin", begin_role)
     app.connect("doctree-read", note_time, priority=590)

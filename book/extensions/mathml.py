@@ -16,7 +16,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
-from symbols import marked
+from symbols import mark_symbols
 
 logger = logging.getLogger(__name__)
 TEMML = Path(__file__).parent / "vendor" / "temml.min.js"
@@ -47,7 +47,7 @@ def mathml(tex: str, display: bool = False) -> str:
         raise ValueError(str(error).split("\n    at ")[0]) from error
 
 
-def mended(formula: str) -> str:
+def mend(formula: str) -> str:
     """A formula in which what browsers draw badly is drawn for them.
 
     A root reaches as high over ε as over d, and so does not sink below the line; the brace under a
@@ -69,15 +69,15 @@ def _render(node: nodes.math | nodes.math_block, display: bool) -> str:
 
 
 def visit_inline(self, node: nodes.math) -> None:
-    formula, title = marked(_render(node, False), self.builder.current_docname)
-    self.body.append(f'<span class="math"{title}>{mended(formula)}</span>')
+    formula, title = mark_symbols(_render(node, False), self.builder.current_docname)
+    self.body.append(f'<span class="math"{title}>{mend(formula)}</span>')
     raise nodes.SkipNode
 
 
 def visit_display(self, node: nodes.math_block) -> None:
     self.body.append(self.starttag(node, "div", CLASS="math-display"))
-    formula, title = marked(_render(node, True), self.builder.current_docname)
-    self.body.append(f'<div class="formula" tabindex="0"{title}>{mended(formula)}</div>')
+    formula, title = mark_symbols(_render(node, True), self.builder.current_docname)
+    self.body.append(f'<div class="formula" tabindex="0"{title}>{mend(formula)}</div>')
     if node["number"]:
         number = get_node_equation_number(self, node)
         self.body.append(f'<span class="eqno">({number})')

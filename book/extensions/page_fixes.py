@@ -72,23 +72,23 @@ LINE = {"wide": 92, "narrow": 42}  # characters
 WIDTH = {"wide": 640, "narrow": 358}  # pixels, the most that a picture takes
 
 
-def polished(page: str) -> str:
+def polish(page: str) -> str:
     """The page with its formulas glued to their punctuation, its heights estimated, and so on."""
     if PAPER in page:  # it is as an earlier build left it
         return page
     page = TITLE.sub(r"<title>\1</title>", page)
     page = NO_SCRIPT.sub(r'\1"light"', page)
     page = page.replace("</head>", f"{PAPER}</head>", 1)
-    page = unbroken(FORMULA.sub(_glued, page))
+    page = unbroken(FORMULA.sub(_glue, page))
     page = TERM.sub(_in_chinese, page)
-    page = CODE.sub(_wrapped, page)
-    page = STOPPED.sub(_stopped, page)
+    page = CODE.sub(_wrap, page)
+    page = STOPPED.sub(_stop, page)
     if sheet := SHEET.search(page):
         page = page.replace(sheet[0], FACES.format(sheet[1]) + sheet[0], 1)
     return _with_heights(page)
 
 
-def _glued(match: re.Match) -> str:
+def _glue(match: re.Match) -> str:
     before, formula, after = match.groups()
     return f'<span class="{GLUED}">{match[0]}</span>' if before or after else formula
 
@@ -120,7 +120,7 @@ def _in_chinese(match: re.Match) -> str:
     return match[0].replace(match[1], both)
 
 
-def _wrapped(match: re.Match) -> str:
+def _wrap(match: re.Match) -> str:
     """Code whose lines wrap: of a stub, and where a line would not fit on a wide page."""
     start, stub, code = match.groups()
     long = max(map(len, _text(code).split("\n"))) > ROOM
@@ -174,7 +174,7 @@ def _indent(line: str) -> int:
     return len(text) - len(text.lstrip(" "))
 
 
-def _stopped(match: re.Match) -> str:
+def _stop(match: re.Match) -> str:
     start, total, value, unit = match.groups()
     if value == total:
         return f"{start}all {total} {unit}s"
@@ -241,7 +241,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 
 def _polish(path: Path) -> None:
     page = path.read_text(encoding="utf-8")
-    if (better := polished(page)) != page:
+    if (better := polish(page)) != page:
         path.write_text(better, encoding="utf-8")
 
 

@@ -91,7 +91,7 @@ Looks = dict[str, tuple[str, ...]]
 # --- style sheets -------------------------------------------------------------------------------
 
 
-def purged(css: str, used: frozenset[str], tags: frozenset[str], folder: Path, root: Path) -> str:
+def purge(css: str, used: frozenset[str], tags: frozenset[str], folder: Path, root: Path) -> str:
     """The rules of a style sheet that could match something, addresses made relative to `root`.
 
     `used` holds every class, id and word of a script; a selector that names another can match
@@ -115,7 +115,7 @@ def _rule(rule, used: frozenset[str], tags: frozenset[str], folder: Path, root: 
         return ""
     if name == "import":
         path = folder / next(t.value for t in rule.prelude if t.type in ("string", "url"))
-        return purged(path.read_text(encoding="utf-8"), used, tags, path.parent, root)
+        return purge(path.read_text(encoding="utf-8"), used, tags, path.parent, root)
     if rule.content is None:
         return rule.serialize()
     prelude = tinycss2.serialize(rule.prelude).strip()
@@ -164,11 +164,11 @@ def _body(tokens: list, folder: Path, root: Path) -> str:
     text = tinycss2.serialize([t for t in tokens if t.type != "comment"]).strip()
     text = re.sub(r"\s+", " ", text)
     return re.sub(
-        r"""url\((["']?)(?!data:|#)([^"')]+)\1\)""", lambda m: _moved(m, folder, root), text
+        r"""url\((["']?)(?!data:|#)([^"')]+)\1\)""", lambda m: _move_url(m, folder, root), text
     )
 
 
-def _moved(match: re.Match, folder: Path, root: Path) -> str:
+def _move_url(match: re.Match, folder: Path, root: Path) -> str:
     target = (folder / match[2]).resolve()
     try:
         return f'url("{target.relative_to(root.resolve()).as_posix()}")'
@@ -188,7 +188,7 @@ def palette(css: str) -> Looks:
     return {name: tuple(found) for name, found in looks.items()}
 
 
-def merged(code: str, looks: Looks) -> str:
+def merge_spans(code: str, looks: Looks) -> str:
     """Highlighted code in which neighbours that look the same share a `span`."""
     pieces = list(PIECE.finditer(code))
     if "" not in looks or sum(len(piece[0]) for piece in pieces) != len(code):
@@ -227,7 +227,9 @@ def light(
     page = EMPTY_HEADER.sub(ROW_HEADER, MISNAMED.sub(r"\1", page))
     page = TOOLTIP.sub("", page).replace(" data-bs-title=", " title=")
     page = IMAGE.sub(lambda m: _image(m, pictures), page)
-    page = CODE.sub(lambda m: f'<div class="highlight"><pre {STOP}>{merged(m[1], looks)}', page)
+    page = CODE.sub(
+        lambda m: f'<div class="highlight"><pre {STOP}>{merge_spans(m[1], looks)}', page
+    )
     page = TABLE.sub(rf"\1 {STOP}>", page)
     if 'name="description"' not in page and (about := describe(page)):
         meta = f'<meta name="description" content="{html.escape(about)}" />'
@@ -332,7 +334,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         files = _sheets(page, path.parent, static)
         if not files:
             continue
-        made = static / _combined(files, used, known, static)
+        made = static / _combine(files, used, known, static)
         stale.discard(made)
         up = "../" * len(path.relative_to(output).parent.parts)
         origin = " ".join(os.path.relpath(file, static) for file in files)
@@ -343,7 +345,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
             path.write_text(done, encoding="utf-8")
     for sheet in stale:
         sheet.unlink()
-    _combined.cache_clear()
+    _combine.cache_clear()
     _size.cache_clear()
 
 
@@ -378,10 +380,10 @@ def _sheets(page: str, folder: Path, static: Path) -> tuple[Path, ...]:
 
 
 @cache
-def _combined(
+def _combine(
     files: tuple[Path, ...], used: frozenset[str], tags: frozenset[str], static: Path
 ) -> str:
-    parts = [purged(f.read_text(encoding="utf-8"), used, tags, f.parent, static) for f in files]
+    parts = [purge(f.read_text(encoding="utf-8"), used, tags, f.parent, static) for f in files]
     css = "\n".join(parts)
     name = f"pages.{hashlib.sha256(css.encode()).hexdigest()[:12]}.css"
     (static / name).write_text(css, encoding="utf-8")

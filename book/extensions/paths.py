@@ -80,14 +80,14 @@ class Marks:
                     raise _wrong(node, line, "inside a fold" if fold else "without a fold")
                 if "fold" in mark:
                     fold = not fold
-                    ends.append(_opened("evidence", inline_html(found[3])) if fold else _closed())
+                    ends.append(_open("evidence", inline_html(found[3])) if fold else _close())
                     self.shown.update(ends[-1:] if essential else ())
                 else:
                     essential = mark == "essential"
             node.replace_self(ends)
             self.folded.update(ends)
         if fold:
-            self.folded.add(end := _closed())
+            self.folded.add(end := _close())
             self.shown.update([end] if essential else ())
             section.insert(1 + sum(not isinstance(n, nodes.section) for n in section[1:]), end)
 
@@ -96,16 +96,16 @@ class Marks:
         waiting = self._runs(chapter)
         for place, section in enumerate(_sections(chapter), 1):
             found = self._fold(section, f"{number}.{place}")
-            if not _off(section):
+            if not _is_off(section):
                 _tell(chapter, chapter.index(section), waiting)
                 waiting = []
             waiting += found
         _tell(chapter, len(chapter), waiting)
 
-    def _fold(self, section: nodes.section, number: str) -> list["Folded"]:
+    def _fold(self, section: nodes.section, number: str) -> list["FoldedPart"]:
         """Fold all that is below a section's heading if it is off the path, or what in it is."""
         if self.on.isdisjoint(section.findall()):
-            found = [Folded(section[1:], number, section[0].astext())]
+            found = [FoldedPart(section[1:], number, section[0].astext())]
             section["classes"].append("off-path")
             _wrap(section, 1, len(section), "fold", "More")
             return found
@@ -114,14 +114,14 @@ class Marks:
             found += self._fold(part, f"{number}.{place}")
         return found
 
-    def _runs(self, section: nodes.section) -> list["Folded"]:
+    def _runs(self, section: nodes.section) -> list["FoldedPart"]:
         """Fold what is off the path in a section's own text."""
         found = []
         for stays, run in [(s, list(r)) for s, r in groupby(section[1:], self._stays)]:
             if not stays and any(node not in self.folded for node in run):
                 first = section.index(run[0])
                 _wrap(section, first, first + len(run), "fold", "More")
-                found.append(Folded(run))
+                found.append(FoldedPart(run))
         return found
 
     def _stays(self, node: nodes.Node) -> bool:
@@ -129,7 +129,7 @@ class Marks:
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedPart:
     """What is folded in one piece; a section has its number and its title."""
 
     parts: Sequence[nodes.Node]
@@ -137,21 +137,21 @@ class Folded:
     title: str = ""
 
 
-def line(folded: Sequence[Folded]) -> str:
+def line(folded: Sequence[FoldedPart]) -> str:
     """What tells how much is folded: which sections, whose exercises, how many minutes."""
     sections = [part for part in folded if part.number]
     said = ["More on this"] if len(sections) < len(folded) else []
     if len(sections) == 1:
         said.append(f"section {sections[0].number}, {html.escape(sections[0].title)}")
     elif sections:
-        said.append(f"sections {_listed([part.number for part in sections])}")
+        said.append(f"sections {_list_numbers([part.number for part in sections])}")
     parts = [node for part in folded for node in part.parts]
     time = max(1, minutes(parts, least=1) + pencil_minutes(parts, least=1))
     told = "; ".join([", and ".join(said), *_exercises(parts)])
     return f"{told[0].upper()}{told[1:]} ({time} min)"
 
 
-def _listed(numbers: Sequence[str]) -> str:
+def _list_numbers(numbers: Sequence[str]) -> str:
     """Numbers of sections in order, three or more that follow one another as 1.10–1.12."""
     runs: list[list[str]] = []
     for number in numbers:
@@ -164,7 +164,7 @@ def _listed(numbers: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
 
 
-def _tell(chapter: nodes.section, place: int, folded: Sequence[Folded]) -> None:
+def _tell(chapter: nodes.section, place: int, folded: Sequence[FoldedPart]) -> None:
     """Put the line that unfolds some parts before the `place`-th child of a chapter."""
     if folded:
         button = f'<button type="button" aria-expanded="false">{line(folded)}</button>'
@@ -186,7 +186,7 @@ def _sections(section: nodes.section) -> list[nodes.section]:
     return [part for part in section if isinstance(part, nodes.section)]
 
 
-def _off(section: nodes.section) -> bool:
+def _is_off(section: nodes.section) -> bool:
     return "off-path" in section["classes"]
 
 
@@ -263,25 +263,25 @@ RICH = {"text/html", "image/svg+xml", "image/png"}
 
 
 def _wrap(parent: nodes.Element, first: int, end: int, kind: str, line: str) -> None:
-    parent.insert(end, _closed())
-    parent.insert(first, _opened(kind, line))
+    parent.insert(end, _close())
+    parent.insert(first, _open(kind, line))
 
 
-def _opened(kind: str, line: str) -> nodes.raw:
+def _open(kind: str, line: str) -> nodes.raw:
     opened = "" if kind == "evidence" else " open"
     shown = "" if kind == "evidence" else ' class="fold-line"'
     text = f'<details class="{kind}"{opened}><summary{shown}>{line}</summary>'
     return nodes.raw("", text, format="html")
 
 
-def _closed() -> nodes.raw:
+def _close() -> nodes.raw:
     return nodes.raw("", CLOSE, format="html")
 
 
 # --- what check(…) says of a right answer ---------------------------------------------------------
 
 
-def folded(page: str) -> str:
+def fold_verdicts(page: str) -> str:
     """A page in which each verdict whose aspects all hold is folded to a line."""
     return VERDICT.sub(_line, page)
 
@@ -307,7 +307,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         return
     for path in Path(app.outdir).rglob("book/*.html"):
         page = path.read_text(encoding="utf-8")
-        if (shorter := folded(page)) != page:
+        if (shorter := fold_verdicts(page)) != page:
             path.write_text(shorter, encoding="utf-8")
 
 

@@ -156,7 +156,7 @@ class Pencil(Box):
         text, slips = pencils.split_slips(got.text)
         self.blanks(text, got.line, box)
         for gap in box.findall(blank):
-            gap["slips"] = {s.wrong: s.told for s in slips if s.right == gap["answer"]}
+            gap["slips"] = {s.wrong: s.message for s in slips if s.right == gap["answer"]}
         inside = fold(summary="Show the answers")
         self.answers(text, got.line, inside)
         if got.inner:

@@ -48,7 +48,7 @@ def address(baseurl: str | None) -> str:
 # --- what a page says about itself ---------------------------------------------------------------
 
 
-def identified(page: str, name: str, base: str) -> str:
+def identify(page: str, name: str, base: str) -> str:
     """A page with its one address and with what a link to it shows elsewhere."""
     title = TITLE.search(page)
     page = OURS.sub("", page)  # those of an earlier build
@@ -176,7 +176,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         if name.startswith("_static/") or name == "404.html":
             continue
         page = path.read_text(encoding="utf-8")
-        if (done := identified(page, name, base)) != page:
+        if (done := identify(page, name, base)) != page:
             path.write_text(done, encoding="utf-8")
         if name not in UNLISTED:
             names.append(name)

@@ -208,7 +208,7 @@ def chapter_of(docname: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def marked(math: str, docname: str) -> tuple[str, str]:
+def mark_symbols(math: str, docname: str) -> tuple[str, str]:
     """A formula of a page with its symbols marked, and the `title` of what holds it."""
     chapter = chapter_of(docname)
     if chapter is None:

@@ -132,7 +132,7 @@ def explorable() -> plots.Explorable:
     )  # fmt: skip
 
 
-class Follow(SphinxDirective):
+class TokenExplorable(SphinxDirective):
     """The explorable, on a page that is no notebook."""
 
     def run(self) -> list[nodes.Node]:
@@ -143,5 +143,5 @@ class Follow(SphinxDirective):
 
 
 def setup(app: Sphinx) -> dict:
-    app.add_directive("follow", Follow)
+    app.add_directive("follow", TokenExplorable)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

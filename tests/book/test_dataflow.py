@@ -33,7 +33,7 @@ PICTURES: dict[str, Callable[[], object]] = {
     "blip": encoders.blip,
     "bottleneck": journey.bottleneck,
     "neighbours": journey.neighbours,
-    **{f"here, {n}": lambda n=n: journey.here(n) for n in range(1, 8)},
+    **{f"here, {n}": lambda n=n: journey.station(n) for n in range(1, 8)},
 }
 PHONE, LEAST = 358, 10  # CSS pixels: how wide a picture is there, and how large a letter must be
 

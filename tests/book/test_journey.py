@@ -111,7 +111,7 @@ def shown() -> set[str]:
 
 @pytest.mark.parametrize("chapter", range(1, 8))
 def test_each_chapter_marks_its_part_and_writes_its_numbers(chapter):
-    journey.here(chapter)
+    journey.station(chapter)
     text = next(iter(TEXTS))
     numbers = again(text)
     told = shown()

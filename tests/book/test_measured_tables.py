@@ -10,7 +10,7 @@ from jupytext.myst import myst_to_notebook
 from nbformat.v4 import new_code_cell
 
 from autograder.publishing.cell_names import names_read
-from autograder.publishing.measured_tables import DRAWS, Measured
+from autograder.publishing.measured_tables import DRAWS, MeasuredTables
 from autograder.publishing.release import chapter_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,9 +28,9 @@ def tables(path: Path) -> list[tuple[str, str]]:
     """The cells that only the page has and that print but do not draw, and the texts of these."""
 
     def found() -> Iterator[tuple[str, str]]:
-        measured = Measured()
+        measured = MeasuredTables()
         for cell in myst_to_notebook(path.read_text(encoding="utf-8")).cells:
-            text = "".join(table.source for table in measured.shown(cell))
+            text = "".join(table.source for table in measured.show(cell))
             if "page-only" in cell.metadata.get("tags", ()) and "print(" in cell.source:
                 assert not names_read(cell.source) & DRAWS, "a table with a figure is lost"
                 yield cell.source, text
@@ -58,10 +58,10 @@ def test_a_notebook_s_table_is_what_the_page_shows(path, pages):
 
 def told(*cells: str) -> str:
     """What the last of some cells that only the page has prints; `made` is the chapter's own."""
-    measured, texts = Measured(), []
+    measured, texts = MeasuredTables(), []
     for code in cells:
         tags = [] if code.startswith("made") else ["page-only"]
-        texts = measured.shown(new_code_cell(code, metadata={"tags": tags}))
+        texts = measured.show(new_code_cell(code, metadata={"tags": tags}))
     return "".join(text.source for text in texts)
 
 

@@ -23,12 +23,12 @@ PAGE = (
     ],
 )
 def test_a_formula_and_its_punctuation_stay_on_one_line(text, kept):
-    assert f'<span class="glued">{kept}</span>' in page_fixes.polished(PAGE.format(text))
+    assert f'<span class="glued">{kept}</span>' in page_fixes.polish(PAGE.format(text))
 
 
 def test_a_formula_among_words_is_left_alone():
     text = f"so {MATH} is {MATH}"
-    assert text in page_fixes.polished(PAGE.format(text))
+    assert text in page_fixes.polish(PAGE.format(text))
 
 
 @pytest.mark.parametrize(
@@ -52,23 +52,21 @@ def test_short_vectors_and_sums_stay_on_one_line_where_there_is_room(text, whole
 
 
 def test_polishing_again_changes_nothing():
-    once = page_fixes.polished(PAGE.format(f"<section id='s'><p>({MATH}).</p></section>"))
-    assert page_fixes.polished(once) == once
+    once = page_fixes.polish(PAGE.format(f"<section id='s'><p>({MATH}).</p></section>"))
+    assert page_fixes.polish(once) == once
 
 
 def test_the_front_page_says_its_title_once_and_without_scripts_pages_are_light():
-    page = page_fixes.polished(PAGE.format(""))
+    page = page_fixes.polish(PAGE.format(""))
     assert "<title>A</title>" in page
     assert '<html lang="en" data-theme="light">' in page
     other = "<title>Masking &#8212; A</title>"
-    assert other in page_fixes.polished(
-        PAGE.format("").replace("<title>A &#8212; A</title>", other)
-    )
+    assert other in page_fixes.polish(PAGE.format("").replace("<title>A &#8212; A</title>", other))
 
 
 def test_chinese_terms_say_what_they_are():
     term = "<dl><dt>batch</dt><dd><p>(批量、批次 / 批次) Sequences together.</p></dd></dl>"
-    page = BeautifulSoup(page_fixes.polished(PAGE.format(term)), "html.parser")
+    page = BeautifulSoup(page_fixes.polish(PAGE.format(term)), "html.parser")
     found = [(span["lang"], span.get_text()) for span in page.select("span[lang]")]
     assert found == [("zh-Hans", "批量、批次"), ("zh-Hant", "批次")]
     assert page.select_one("dd").get_text() == "(批量、批次 / 批次) Sequences together."
@@ -79,7 +77,7 @@ def test_a_longer_section_is_estimated_higher_and_higher_still_on_a_phone():
         f'<section {off}id="s{n}"><h2>S</h2>' + ("<p>" + "word " * 60 + "</p>") * n + "</section>"
         for n, off in ((1, ""), (5, 'class="off-path" '))
     )
-    page = page_fixes.polished(PAGE.format(sections))
+    page = page_fixes.polish(PAGE.format(sections))
     heights = re.findall(r'id="s\d" style="--wide: (\d+)px; --narrow: (\d+)px;"', page)
     (wide1, narrow1), (wide5, narrow5) = [tuple(map(int, pair)) for pair in heights]
     assert wide1 < narrow1 < narrow5
@@ -89,7 +87,7 @@ def test_a_longer_section_is_estimated_higher_and_higher_still_on_a_phone():
 def test_each_line_of_a_stub_knows_how_far_it_is_indented():
     code = '<span class="k">def </span>f(x):\n    <span class="sd">"""One.\n\n    Two."""\n</span>'
     stub = '<div class="stub highlight-python"><div class="highlight"><pre>{}</pre></div></div>'
-    page = BeautifulSoup(page_fixes.polished(PAGE.format(stub.format(code))), "html.parser")
+    page = BeautifulSoup(page_fixes.polish(PAGE.format(stub.format(code))), "html.parser")
     lines = [(line["style"], line.get_text()) for line in page.select("[data-line]")]
     assert lines == [
         ("--in: 0", "def f(x):\n"),
@@ -103,7 +101,7 @@ def test_each_line_of_a_stub_knows_how_far_it_is_indented():
 @pytest.mark.parametrize(("code", "wraps"), [("x" * 82, 0), ("x" * 83, 1), ("<b>&</b>" * 83, 0)])
 def test_code_wraps_where_a_line_would_not_fit(code, wraps):
     box = f'<div class="highlight"><pre>{code}\n</pre></div>'
-    page = BeautifulSoup(page_fixes.polished(PAGE.format(box)), "html.parser")
+    page = BeautifulSoup(page_fixes.polish(PAGE.format(box)), "html.parser")
     assert len(page.select("[data-line]")) == wraps
     assert page.pre.get_text() == BeautifulSoup(code, "html.parser").get_text() + "\n"
 
@@ -123,6 +121,6 @@ def test_on_a_page_no_progress_bar_stands_still(value, told):
         f'<p class="progress-bar"><progress max="2500" value="{value}" style="x"></progress> '
         f"step {value} of 2500, 262 s  loss 0.5</p>"
     )
-    page = page_fixes.polished(PAGE.format(bar))
+    page = page_fixes.polish(PAGE.format(bar))
     assert "<progress" not in page
     assert f">{told}, 262 s" in page

@@ -46,21 +46,23 @@ def coloured(code: str) -> list[tuple[str, object]]:
 
 def test_merged_code_has_the_same_letters_in_the_same_colours_and_fewer_elements():
     code = highlight(SOURCE, PythonLexer(), HtmlFormatter(nowrap=True))
-    done = page_weight.merged(code, LOOKS)
+    done = page_weight.merge_spans(code, LOOKS)
     assert coloured(done) == coloured(code)
     assert re.sub(r"<[^>]+>", "", done) == re.sub(r"<[^>]+>", "", code)
     assert done.count("<span") < 0.6 * code.count("<span")
-    assert page_weight.merged(done, LOOKS) == done
+    assert page_weight.merge_spans(done, LOOKS) == done
 
 
 def test_a_class_that_looks_like_plain_code_in_one_theme_only_keeps_its_span():
-    assert page_weight.merged('<span class="mi">1</span>', LOOKS) == '<span class="mi">1</span>'
-    assert page_weight.merged('<span class="n">x</span>', LOOKS) == "x"
+    assert (
+        page_weight.merge_spans('<span class="mi">1</span>', LOOKS) == '<span class="mi">1</span>'
+    )
+    assert page_weight.merge_spans('<span class="n">x</span>', LOOKS) == "x"
 
 
 @pytest.mark.parametrize("code", ['<span class="n"><b>x</b></span>', '<a href="#x">x</a>'])
 def test_code_with_something_else_in_it_is_left_alone(code):
-    assert page_weight.merged(code, LOOKS) == code
+    assert page_weight.merge_spans(code, LOOKS) == code
 
 
 def test_the_theme_s_own_script_is_changed_once_and_for_all(tmp_path):

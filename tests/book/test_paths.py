@@ -137,12 +137,12 @@ def test_one_line_tells_of_all_that_is_folded_up_to_the_next_section_on_the_path
     ],
 )
 def test_sections_that_follow_one_another_are_told_by_the_first_and_the_last(numbers, told):
-    assert paths._listed(numbers) == told
+    assert paths._list_numbers(numbers) == told
 
 
 def test_a_line_counts_the_minutes_of_all_that_it_opens():
     words = [nodes.paragraph(text=" ".join(["word"] * n)) for n in (300, 420)]
-    folded = [paths.Folded(words[:1]), paths.Folded(words[1:], "3.2", "A & B")]
+    folded = [paths.FoldedPart(words[:1]), paths.FoldedPart(words[1:], "3.2", "A & B")]
     assert paths.line(folded) == "More on this, and section 3.2, A &amp; B (4 min)"
 
 

@@ -64,19 +64,19 @@ def test_what_counts_as_right(answer, given, verdict):
     ],
 )
 def test_what_stands_in_a_notebooks_cell(cell, answer, verdict):
-    assert pencil.judge(answer, pencil.written(cell)) == verdict
+    assert pencil.judge(answer, pencil.as_written(cell)) == verdict
 
 
 # --- what check_pencil says ---
 
 
-def small() -> pencil.Answers:
+def small() -> pencil.PencilAnswers:
     columns = ["d²", "weight"]
-    return pencil.Answers(
+    return pencil.PencilAnswers(
         [
-            pencil.Row("0", columns, ["0", "16/25"]),
-            pencil.Row("1", columns, ["1", "8/25"]),
-            pencil.Row("sum", ["weight"], ["1"]),
+            pencil.TableRow("0", columns, ["0", "16/25"]),
+            pencil.TableRow("1", columns, ["1", "8/25"]),
+            pencil.TableRow("sum", ["weight"], ["1"]),
         ],
         "Because.",
     )
@@ -106,7 +106,7 @@ def test_a_report_on_a_full_an_empty_and_a_misshapen_table():
 
 def test_a_report_tells_a_known_slip_once():
     slips = [pencil.Slip("16/25", "16/24", "You left out a count."), pencil.Slip("1", "2", "No.")]
-    table = pencil.Answers(small().rows, slips=slips)
+    table = pencil.PencilAnswers(small().rows, slips=slips)
     told = pencil.report("noon", table, [[0, 16 / 24], [1, 8 / 24], [...]])
     assert told.splitlines()[-1] == "✗ You left out a count."
     assert told.count("✗ ") == 1 and "No." not in told
@@ -115,7 +115,7 @@ def test_a_report_tells_a_known_slip_once():
 
 
 def test_a_single_row_is_a_flat_list():
-    one = pencil.Answers([pencil.Row("weights", ["", ""], ["1/4", "3/4"])])
+    one = pencil.PencilAnswers([pencil.TableRow("weights", ["", ""], ["1/4", "3/4"])])
     assert pencil.report("w", one, [0.25, 0.75]) == "w: 2 of 2 right."
     assert "rounded too far (≈)" in pencil.report("w", one, [0.3, 0.75])
     assert "w needs 2 cells" in pencil.report("w", one, [0.25])
@@ -173,8 +173,8 @@ def test_a_pencil_becomes_a_blank_table_and_cells_to_fill_in(tmp_path):
     assert ast.unparse(given) == "[[..., ...], [...]]"
     table = pencils.tables(path.parents[1])["made_up"]
     assert table.rows == [
-        pencil.Row("0", ["d²", "weight"], ["0", "16/25"]),
-        pencil.Row("sum", ["weight"], ["1"]),
+        pencil.TableRow("0", ["d²", "weight"], ["0", "16/25"]),
+        pencil.TableRow("sum", ["weight"], ["1"]),
     ]
     assert table.explanation == "It is *so*."
 
@@ -258,11 +258,11 @@ def test_a_table_and_a_variable_of_the_chapter_cannot_share_a_name(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def tables() -> dict[str, pencil.Answers]:
+def tables() -> dict[str, pencil.PencilAnswers]:
     return pencils.tables(ROOT)
 
 
-@pytest.mark.parametrize("name", sorted(pencil._all()))  # the same: see below
+@pytest.mark.parametrize("name", sorted(pencil._all_answers()))  # the same: see below
 def test_every_answer_of_the_book_is_right_by_its_own_rules(tables, name):
     table = tables[name]
     answers = [[a.split(" or ")[0].split("±")[0] for a in row.answers] for row in table.rows]
@@ -271,7 +271,7 @@ def test_every_answer_of_the_book_is_right_by_its_own_rules(tables, name):
     assert pencil.report(name, table, given) == f"{name}: {cells} of {cells} right."
 
 
-@pytest.mark.parametrize("name", sorted(pencil._all()))
+@pytest.mark.parametrize("name", sorted(pencil._all_answers()))
 def test_an_answer_counts_with_its_shown_precision_and_one_far_off_does_not(tables, name):
     for answer in (a for row in tables[name].rows for a in row.answers):
         exact = pencil.number(answer)
@@ -288,7 +288,7 @@ def test_an_answer_counts_with_its_shown_precision_and_one_far_off_does_not(tabl
 
 
 def test_untouched_cells_run_and_the_answers_are_shown(tables, monkeypatch):
-    monkeypatch.setattr(pencil, "_all", lambda: tables)
+    monkeypatch.setattr(pencil, "_all_answers", lambda: tables)
     released = (ROOT / "notebooks").glob("*/*.ipynb")  # see `test_release`
     sources = [cell.source for path in released for cell in nbformat.read(path, 4).cells]
     cells = [source for source in sources if "check_pencil" in source]
@@ -301,7 +301,7 @@ def test_untouched_cells_run_and_the_answers_are_shown(tables, monkeypatch):
 
 
 def test_the_released_answers_are_those_of_the_chapters(tables):
-    assert pencil._all() == tables, "run `autograder release`"
+    assert pencil._all_answers() == tables, "run `autograder release`"
 
 
 def test_what_is_shown_as_an_answer():

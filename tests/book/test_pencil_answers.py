@@ -10,7 +10,7 @@ from autograder.student import pencil
 
 
 @pytest.fixture(scope="module")
-def tables() -> dict[str, pencil.Answers]:
+def tables() -> dict[str, pencil.PencilAnswers]:
     return pencils.tables(Path(__file__).resolve().parents[2])
 
 
@@ -20,7 +20,7 @@ def test_the_answers_are_what_a_computation_gives(tables, name):
     assert [len(row) for row in rows] == [len(row.answers) for row in tables[name].rows]
     for row, computed in zip(tables[name].rows, rows, strict=True):
         for answer, value in zip(row.answers, computed, strict=True):
-            assert pencil.judge(answer, pencil.written(value)) == "right", (
+            assert pencil.judge(answer, pencil.as_written(value)) == "right", (
                 row.label,
                 answer,
                 value,

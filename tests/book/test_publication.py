@@ -24,25 +24,25 @@ PAGE = (
 @pytest.mark.parametrize("url", ["", None, "https://attention.example/", "http://example"])
 def test_an_address_that_is_nobodys_is_none(url):
     assert publication.address(url) == ""
-    assert publication.identified(PAGE, "book/04_masking.html", "") == PAGE
+    assert publication.identify(PAGE, "book/04_masking.html", "") == PAGE
 
 
 def test_a_page_names_its_address_and_what_a_link_to_it_shows():
     base = publication.address(BASE.rstrip("/"))
-    page = publication.identified(PAGE, "book/04_masking.html", base)
+    page = publication.identify(PAGE, "book/04_masking.html", base)
     head = BeautifulSoup(page, "html.parser").head
     assert head.find("link", rel="canonical")["href"] == f"{BASE}book/04_masking.html"
     shown = {tag["property"]: tag["content"] for tag in head.find_all("meta", property=True)}
     assert shown["og:title"] == "Masking — Attention & Hand"
     assert shown["og:description"].startswith("Two things nobody")
     assert shown["og:image"] == f"{BASE}_static/card.png"
-    assert publication.identified(page, "book/04_masking.html", base) == page
-    assert publication.identified(page, "book/04_masking.html", "") == PAGE
+    assert publication.identify(page, "book/04_masking.html", base) == page
+    assert publication.identify(page, "book/04_masking.html", "") == PAGE
 
 
 def test_the_front_page_has_one_address_whichever_file_it_is_in():
     for name in ("index.html", "book/intro.html"):
-        page = BeautifulSoup(publication.identified(PAGE, name, BASE), "html.parser")
+        page = BeautifulSoup(publication.identify(PAGE, name, BASE), "html.parser")
         assert page.find("link", rel="canonical")["href"] == BASE
 
 
@@ -92,7 +92,7 @@ VERDICT = (
 
 def test_a_verdict_in_which_all_holds_is_a_line_that_unfolds():
     rows = "".join(ROW.format("passes", i) for i in range(9))
-    page = BeautifulSoup(paths.folded(VERDICT.format(rows)), "html.parser")
+    page = BeautifulSoup(paths.fold_verdicts(VERDICT.format(rows)), "html.parser")
     box = page.find("details", class_="abh-check")
     told = "softmax: 3 of 3 points ✓ nine checks, with the course’s solution"
     assert " ".join(box.summary.get_text().split()) == told
@@ -101,7 +101,7 @@ def test_a_verdict_in_which_all_holds_is_a_line_that_unfolds():
 
 def test_what_check_says_of_the_reference_is_such_a_line():
     page = BeautifulSoup(
-        paths.folded(table_html(verdict_on(causal_mask, "causal_mask"))), "html.parser"
+        paths.fold_verdicts(table_html(verdict_on(causal_mask, "causal_mask"))), "html.parser"
     )
     assert page.find("details", class_="abh-check").summary.get_text().startswith("causal_mask: 3")
 
@@ -109,7 +109,7 @@ def test_what_check_says_of_the_reference_is_such_a_line():
 @pytest.mark.parametrize("word", ["fails", "not checked yet"])
 def test_a_verdict_in_which_something_does_not_hold_stays_open(word):
     page = VERDICT.format(ROW.format("passes", 1) + ROW.format(word, 2))
-    assert paths.folded(page) == page
+    assert paths.fold_verdicts(page) == page
 
 
 def test_the_table_of_chapters_gets_hours_and_a_place_for_what_is_done():
@@ -157,5 +157,5 @@ def test_a_path_takes_an_evening_a_chapter(minutes, told):
 
 def test_the_first_door_asks_for_the_essential_path_and_the_second_for_everything():
     doors = '<ul><li><a href="01_x.html">a</a></li><li><a href="01_x.html">b</a></li></ul>'
-    links = BeautifulSoup(front_page.opened(doors), "html.parser").find_all("a")
+    links = BeautifulSoup(front_page.open_doors(doors), "html.parser").find_all("a")
     assert [a["href"] for a in links] == ["01_x.html?path=short", "01_x.html?path=whole"]

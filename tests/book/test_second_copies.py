@@ -181,7 +181,7 @@ FILES = {
     },
     "captions.py": {
         "calls": "losses captions retrieval",
-        "data": "collection parts_of batches one_each run_of on_file write",
+        "data": "collection parts_of batches one_each run_of write",
         "training": "descend captioner classifier nearest pasted with_projections matching main",
         "second/pasted_marks.py": "gaze",
         "test_captioner.py": "tried",
@@ -275,6 +275,7 @@ FILES = {
         "training": "train",
         "test_transformer_claims.py": "training_examples kind",
     },
+    "results.py": {"data": "made_by runs_in store _json _in_lines"},
     "sentences.py": {
         "data": "sentences first_sentence draw keep tell",
         "test_kneser_ney.py": "Counted",

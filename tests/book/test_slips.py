@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autograder.publishing import pencils
-from autograder.publishing.bookindex import Book, directive
+from autograder.publishing.bookindex import BookIndex, directive
 from autograder.student import pencil
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -185,7 +185,7 @@ MADE = {
 
 def slips() -> dict[str, dict[str, list[pencil.Slip]]]:
     """For each page, its tables with known slips."""
-    book, found = Book(ROOT), {}
+    book, found = BookIndex(ROOT), {}
     for path in [ROOT / "book" / "intro.md", *sorted((ROOT / "book").glob("[01]*.md"))]:
         tables = {}
         for token in book.parser.parse(path.read_text(encoding="utf-8")):
@@ -207,10 +207,10 @@ def test_every_chapter_knows_slips_in_two_of_its_tables():
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_mistake_that_is_told_gives_that_number(name):
-    known = {(slip.right, slip.wrong): slip.told for slip in TABLES[name]}
+    known = {(slip.right, slip.wrong): slip.message for slip in TABLES[name]}
     assert known.keys() == MADE[name].keys()
     for (right, wrong), value in MADE[name].items():
-        assert pencil.judge(wrong, pencil.written(value)) == "right", (right, wrong)
+        assert pencil.judge(wrong, pencil.as_written(value)) == "right", (right, wrong)
 
 
 @pytest.mark.parametrize("name", TABLES)

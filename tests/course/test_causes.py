@@ -13,7 +13,7 @@ import torch
 from autograder.bank import banks, cause
 from autograder.judge.reference import records, reference
 from autograder.student.course import chapters, exercises_of, find_exercise
-from autograder.student.engine.mistakes.match import alike
+from autograder.student.engine.mistakes.match import same_values
 from autograder.student.engine.runs import Record, Run
 from autograder.student.engine.values import Array
 from autograder.student.expected import expected_of, fixed_runs
@@ -74,11 +74,11 @@ def first_part(record: Record) -> Record:
 
 
 def is_right_at_first(given: list[list[Trio]]) -> bool:
-    return all(alike(Record(m.values, m.raised), Record(e.values)) for _, m, e in given[0])
+    return all(same_values(Record(m.values, m.raised), Record(e.values)) for _, m, e in given[0])
 
 
 def has_the_right_first_part(given: list[list[Trio]]) -> bool:
-    return all(alike(first_part(m), first_part(e)) for _, m, e in given[0])
+    return all(same_values(first_part(m), first_part(e)) for _, m, e in given[0])
 
 
 def somewhere(holds: Callable[[Run, Record, Record], bool]) -> Callable[[list[list[Trio]]], bool]:

@@ -21,7 +21,7 @@ from autograder.student.engine.runs import (
     Aspect,
     Exercise,
     Previous,
-    Raised,
+    RaisedException,
     Recipe,
     Record,
     Run,
@@ -31,7 +31,7 @@ from autograder.student.engine.simulated_device import TOO_MANY, TWO_DEVICES
 from autograder.student.engine.state import MEMORY, MODES
 from autograder.student.engine.values import Array
 from autograder.student.engine.verdict import decide
-from autograder.student.expected import Expected, expected_of, fixed_runs
+from autograder.student.expected import ExpectedValues, expected_of, fixed_runs
 
 EXERCISES = [
     pytest.param(slug, exercise, id=exercise.name)
@@ -59,7 +59,7 @@ def looking(run: Run) -> Iterator[int]:
 
 def told(run: Run, record: Record, told_of: Record) -> Record:
     """A record with all looks as another record has them."""
-    if run.elsewhere:
+    if run.simulated:
         return told_of
     values = list(record.values)
     for i in looking(run):
@@ -70,14 +70,14 @@ def told(run: Run, record: Record, told_of: Record) -> Record:
     )
 
 
-def entry(slug: str, exercise: Exercise) -> Expected:
+def entry(slug: str, exercise: Exercise) -> ExpectedValues:
     """What is on file for an exercise; where nothing is, it is computed."""
     return expected_of(slug)[exercise.name] if exercise.recorded else make_expected(slug, exercise)
 
 
 def refused(run: Run) -> Record:
     """What the pretended device says of two devices, or of a tensor that is too large."""
-    return Record((), Raised((TOO_MANY if run.most else TWO_DEVICES,), "refused"))
+    return Record((), RaisedException((TOO_MANY if run.most else TWO_DEVICES,), "refused"))
 
 
 def judged(aspect: Aspect, exercise: Exercise, *rows: Any) -> bool:
@@ -130,7 +130,7 @@ def test_no_other_aspect_goes_by_what_the_probe_saw(slug, exercise):
         changed = {f"{i}.0": Array(np.zeros(1)) for i in range(12)}
         anything = Record(("found",) * 20, None, {}, changed, EFFECTS)
         lied = [
-            told(run, record, refused(run) if run.elsewhere else anything)
+            told(run, record, refused(run) if run.simulated else anything)
             for run, record in zip(runs, records, strict=True)
         ]
         of_parameters = "parameter" in aspect.title or "projections" in aspect.title
@@ -138,7 +138,7 @@ def test_no_other_aspect_goes_by_what_the_probe_saw(slug, exercise):
         assert judged(aspect, exercise, runs, lied, records) == holds, aspect.title
 
 
-def gains(exercise: Exercise, entry: Expected) -> Iterator[tuple[str, float]]:
+def gains(exercise: Exercise, entry: ExpectedValues) -> Iterator[tuple[str, float]]:
     """What each known mistake would gain if all that the probe sees of it were forged."""
     runs = fixed_runs(exercise)
     for mistake in entry.mistakes:

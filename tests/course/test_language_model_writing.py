@@ -81,7 +81,7 @@ def test_reference_and_block_agree(row, temperature, top_k, top_p):
 # --- writing ------------------------------------------------------------------------------------
 
 
-class Recorder(nn.Module):
+class TraceRecorder(nn.Module):
     """Counts up: after token t comes t + 1. Remembers what it was given, and how."""
 
     context_size = 4
@@ -96,7 +96,7 @@ class Recorder(nn.Module):
 
 
 def test_writing_goes_on_from_the_end_and_reads_what_fits():
-    model = Recorder().train()
+    model = TraceRecorder().train()
     model.part.eval()
     ids = torch.tensor([[1, 2, 3], [6, 7, 8]])
     written = ref.generate(model, ids, 4)

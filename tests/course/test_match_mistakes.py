@@ -13,12 +13,12 @@ from autograder.student.engine.aspects import (
     inputs_untouched,
     no_side_effects,
 )
+from autograder.student.engine.deviations import deviations
 from autograder.student.engine.exception_aspect import raises
 from autograder.student.engine.mistakes.equality import equal
-from autograder.student.engine.mistakes.match import alike
+from autograder.student.engine.mistakes.match import same_values
 from autograder.student.engine.probe import probe
-from autograder.student.engine.runs import Exercise, Raised, Record, call
-from autograder.student.engine.side_effects import sides
+from autograder.student.engine.runs import Exercise, RaisedException, Record, call
 from autograder.student.engine.values import Array
 from autograder.student.engine.verdict import Mistake, Verdict, decide
 from autograder.student.table import table_html, table_text
@@ -100,7 +100,11 @@ def judged(answer, bank=BANK) -> Verdict:
 @pytest.mark.parametrize("mistake", BANK)
 def test_a_mistake_alone_is_named_and_nothing_stands_besides(mistake):
     verdict = judged(mistake)
-    assert (verdict.mistake, verdict.besides, verdict.likely) == (mistake.__name__, None, ())
+    assert (verdict.mistake, verdict.other_problems, verdict.suspected_mistakes) == (
+        mistake.__name__,
+        None,
+        (),
+    )
 
 
 def in_place(x):
@@ -129,7 +133,7 @@ def another_error(x):
 def test_what_stands_beside_the_values_does_not_hide_a_name(answer, besides):
     verdict = judged(answer)
     assert verdict.mistake == (None if besides is None else "doubled")
-    assert (verdict.besides or "") == (f"Besides, {besides}." if besides else "")
+    assert (verdict.other_problems or "") == (f"Besides, {besides}." if besides else "")
     for shown in (table_text(verdict), table_html(verdict)):
         assert ("Twice the square." in " ".join(shown.split())) == (besides is not None)
 
@@ -137,13 +141,13 @@ def test_what_stands_beside_the_values_does_not_hide_a_name(answer, besides):
 def test_two_slips_beside_right_values_are_both_told():
     verdict = judged(lambda x: (widened(x), np.random.seed(1))[0])
     assert verdict.mistake in ("widened", "seeding")
-    both = f"{verdict.cause} {verdict.besides}"
+    both = f"{verdict.cause} {verdict.other_problems}"
     assert "The result is float64." in both and "A seed is set." in both
 
 
 def test_a_dtype_that_the_cause_does_not_speak_of_has_no_name():
     verdict = judged(lambda x: squares(x).astype(np.float16))
-    assert verdict.mistake is None and not verdict.likely
+    assert verdict.mistake is None and not verdict.suspected_mistakes
 
 
 def narrowed_for_three(x):
@@ -155,7 +159,7 @@ def narrowed_for_three(x):
 def test_a_dtype_on_runs_on_which_the_mistake_keeps_it_is_told_besides():
     verdict = judged(lambda x: doubled(x).astype(np.float32), (narrowed_for_three,))
     assert verdict.mistake == "narrowed_for_three"
-    assert verdict.besides == "Besides, the result is float32 in other calls as well."
+    assert verdict.other_problems == "Besides, the result is float32 in other calls as well."
 
 
 @pytest.mark.parametrize("answer", [squares, doubled])
@@ -165,20 +169,24 @@ def test_a_name_is_not_certain_where_the_answer_keeps_a_dtype_that_the_mistake_c
         return answer(x).astype(np.float32)
 
     verdict = judged(lambda x: always(x) if len(x) == 3 else answer(x), (always,))
-    assert (verdict.mistake, verdict.likely) == (None, ("always",))
+    assert (verdict.mistake, verdict.suspected_mistakes) == (None, ("always",))
 
 
 def test_a_name_that_most_runs_speak_for_is_likely_and_says_so():
     verdict = judged(lambda x: doubled(x) if len(x) != 4 or x.max() > 100 else doubled(x) + 3)
-    assert (verdict.mistake, verdict.cause, verdict.likely) == (None, None, ("doubled",))
-    assert "looks like a known mistake, though not everything fits: Twice" in verdict.guess
+    assert (verdict.mistake, verdict.cause, verdict.suspected_mistakes) == (
+        None,
+        None,
+        ("doubled",),
+    )
+    assert "looks like a known mistake, though not everything fits: Twice" in verdict.suspicion
     assert "Twice the square." in " ".join(table_text(verdict).split())
 
 
 def test_two_mistakes_that_show_in_different_runs_are_both_likely():
     verdict = judged(lambda x: halved(x) if x.max() > 0 else sign_kept(x))
-    assert set(verdict.likely) == {"sign_kept", "halved"}
-    assert "two known mistakes at once" in verdict.guess
+    assert set(verdict.suspected_mistakes) == {"sign_kept", "halved"}
+    assert "two known mistakes at once" in verdict.suspicion
 
 
 def test_numbers_of_one_mistake_alone_speak_against_another_that_would_change_them():
@@ -187,7 +195,7 @@ def test_numbers_of_one_mistake_alone_speak_against_another_that_would_change_th
         return halved(x) if x.max() > 1e3 else 2 * sign_kept(x) if (x < 0).all() else squares(x)
 
     answer = lambda x: halved(x) if x.max() > 1e3 else sign_kept(x)  # noqa: E731
-    assert judged(answer, (sign_kept, also_halved)).likely == ("sign_kept",)
+    assert judged(answer, (sign_kept, also_halved)).suspected_mistakes == ("sign_kept",)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +211,7 @@ def test_numbers_of_one_mistake_alone_speak_against_another_that_would_change_th
 )
 def test_what_no_mistake_explains_has_no_name(answer):
     verdict = judged(answer)
-    assert (verdict.mistake, verdict.likely, verdict.guess) == (None, (), None)
+    assert (verdict.mistake, verdict.suspected_mistakes, verdict.suspicion) == (None, (), None)
 
 
 def test_several_mistakes_that_explain_as_much_leave_it_open():
@@ -212,7 +220,7 @@ def test_several_mistakes_that_explain_as_much_leave_it_open():
         return doubled(x) if len(x) == 3 else one_more(x)
 
     answer = lambda x: doubled(x) if len(x) == 3 else 7 + squares(x)  # noqa: E731
-    assert not judged(answer, (doubled, also_doubled_here)).likely
+    assert not judged(answer, (doubled, also_doubled_here)).suspected_mistakes
 
 
 def test_aspects_tell_values_apart_that_are_equal_within_tolerances():
@@ -224,7 +232,7 @@ def test_aspects_tell_values_apart_that_are_equal_within_tolerances():
 
     verdict = verdict_on(softmax, "softmax")
     assert verdict.mistake == "small_number_added"
-    assert verdict.besides == "Besides, the result is float64."
+    assert verdict.other_problems == "Besides, the result is float64."
 
 
 def test_an_answer_of_another_style_underneath_keeps_its_name():
@@ -262,7 +270,7 @@ def test_of_two_mistakes_with_the_same_errors_that_is_named_which_raises_where_t
     ]
     for mistake, errors in zip(known, [(ValueError, IndexError), (IndexError,) * 2], strict=True):
         verdict = decide(exercise, runs, answer(*errors, seeded=True), right, lambda: known)
-        assert (verdict.mistake, "random state" in verdict.besides) == (mistake.name, True)
+        assert (verdict.mistake, "random state" in verdict.other_problems) == (mistake.name, True)
 
 
 def test_a_gradient_that_cannot_be_asked_for_does_not_hide_a_name():
@@ -276,8 +284,8 @@ def test_a_gradient_that_cannot_be_asked_for_does_not_hide_a_name():
             return result
 
     verdict = verdict_on(Residual, "Residual")
-    assert verdict.mistake is None and verdict.likely == ("norm_without_parameters",)
-    assert "changes x in place" in verdict.guess
+    assert verdict.mistake is None and verdict.suspected_mistakes == ("norm_without_parameters",)
+    assert "changes x in place" in verdict.suspicion
 
 
 def test_what_only_a_device_shows_keeps_its_name_beside_a_seed():
@@ -288,13 +296,13 @@ def test_what_only_a_device_shows_keeps_its_name_beside_a_seed():
         return mistakes[known](attention, x, permutation)
 
     verdict = verdict_on(permutation_gap, "permutation_gap")
-    assert verdict.mistake is None and verdict.likely == (known,)
-    assert "torch's random state" in verdict.guess
+    assert verdict.mistake is None and verdict.suspected_mistakes == (known,)
+    assert "torch's random state" in verdict.suspicion
 
 
 def test_a_right_answer_has_no_name():
     verdict = verdict_on(kernel_regression.softmax, "softmax")
-    assert (verdict.mistake, verdict.likely, verdict.besides) == (None, (), None)
+    assert (verdict.mistake, verdict.suspected_mistakes, verdict.other_problems) == (None, (), None)
 
 
 # --- hostile records ----------------------------------------------------------------------------
@@ -306,7 +314,7 @@ def test_nothing_that_an_answer_made_up_is_told():
     def forged(record: Record) -> Record:
         return Record(
             record.values,
-            record.raised and Raised((evil, "ValueError"), evil),
+            record.raised and RaisedException((evil, "ValueError"), evil),
             {evil: None},
             {f"0.{evil}": np.ones(1), evil: None},
             (evil, "NumPy's random state"),
@@ -317,8 +325,8 @@ def test_nothing_that_an_answer_made_up_is_told():
     theirs = [[probe(doubled, run) for run in row] for row in RUNS]
     verdict = decide(SQUARES, RUNS, mine, right, lambda: [Mistake("doubled", "Twice.", theirs)])
     assert verdict.mistake == "doubled"
-    assert "an argument" in verdict.besides and "global state" in verdict.besides
-    assert evil not in verdict.besides
+    assert "an argument" in verdict.other_problems and "global state" in verdict.other_problems
+    assert evil not in verdict.other_problems
 
 
 def test_records_of_any_form_can_be_compared():
@@ -326,13 +334,13 @@ def test_records_of_any_form_can_be_compared():
         Record(),
         Record((None,), gradients={"0": "text"}),
         Record(((Array(np.full(2, np.nan)),) * 3, [1, 2])),
-        Record((), Raised(("ValueError",), "x")),
+        Record((), RaisedException(("ValueError",), "x")),
         Record(({"a": 1},), changed={"": 1}, side_effects=("x",) * 5),
     ]
     for one in odd:
         for other in odd:
-            assert isinstance(alike(one, other), bool)
-            assert isinstance(sides(one, other), frozenset)
+            assert isinstance(same_values(one, other), bool)
+            assert isinstance(deviations(one, other), frozenset)
 
 
 def test_a_judgement_keeps_what_is_likely():
@@ -345,6 +353,6 @@ def test_a_python_number_may_have_been_computed_in_float32():
     """A log-probability added up from float32 numbers is that of float64, but for its digits."""
     run = call(1.0)
     known = Record(((2.0, -3.3449),))
-    assert alike(Record(((2.0, -3.3449 * (1 + 1e-6)),)), known)
+    assert same_values(Record(((2.0, -3.3449 * (1 + 1e-6)),)), known)
     assert equal([[run]], [[Record((-1.5 * (1 + 1e-6),))]], [[Record((-1.5,))]])
     assert not equal([[run]], [[Record((-1.5 * (1 + 1e-3),))]], [[Record((-1.5,))]])

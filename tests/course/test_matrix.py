@@ -75,7 +75,7 @@ class Kept(Trial):
     @cached_property
     def now(self) -> Inputs:
         """What reference and mistakes give today."""
-        return self.drawn(SEED + self.name.encode())
+        return self.draw(SEED + self.name.encode())
 
     @cached_property
     def inputs(self) -> list[Inputs]:
@@ -102,7 +102,7 @@ trial = cache(Kept)
 def verdict_on(slug: str, name: str, kind: str, answer: str) -> Verdict:
     """The verdict on a known answer with the inputs of `check`."""
     assert trial(name).slug == slug
-    return trial(name).tried(kind, answer).verdicts[0]
+    return trial(name).try_answer(kind, answer).verdicts[0]
 
 
 def failed(verdict: Verdict) -> list[tuple[str, str | None]]:
@@ -113,7 +113,7 @@ def failed(verdict: Verdict) -> list[tuple[str, str | None]]:
 @pytest.mark.parametrize(("slug", "name"), EXERCISES)
 def test_a_reference_earns_full_marks(slug: str, name: str) -> None:
     verdict = verdict_on(slug, name, REFERENCE, name)
-    assert (verdict.verdict, failed(verdict), verdict.ran) == (CORRECT, [], ())
+    assert (verdict.verdict, failed(verdict), verdict.forbidden_operations) == (CORRECT, [], ())
     assert verdict.score == verdict.points > 0
 
 
@@ -122,11 +122,13 @@ def test_a_known_answer_is_judged_as_what_it_is(
     slug: str, name: str, kind: str, answer: str, record_property: Callable[[str, object], None]
 ) -> None:
     found = verdict_on(slug, name, kind, answer)
-    tried = trial(name).tried(kind, answer)
-    record_property("matrix", [slug, name, kind, answer, tried.caught, tried.named, tried.full])
+    tried = trial(name).try_answer(kind, answer)
+    record_property(
+        "matrix", [slug, name, kind, answer, tried.is_caught, tried.is_named, tried.full]
+    )
     assert not [*tried.problems()], failed(found)
     if kind == RIGHTS:
-        assert bool(found.ran) == (answer in THE_BLOCKS), "runs what is withheld"
+        assert bool(found.forbidden_operations) == (answer in THE_BLOCKS), "runs what is withheld"
     else:
         assert found.cause
 
@@ -134,10 +136,12 @@ def test_a_known_answer_is_judged_as_what_it_is(
 @pytest.mark.parametrize(("slug", "name"), DRAWN_AGAIN)
 def test_other_inputs_change_no_mark(slug: str, name: str) -> None:
     """The answers get the same marks and names with inputs that nobody has seen."""
-    one, other = trial(name), trial(name).drawn(OTHERS)
+    one, other = trial(name), trial(name).draw(OTHERS)
     for kind, answer in one.answers():
         here, there = verdict_on(slug, name, kind, answer), one.verdict(kind, answer, other)
-        told = [(v.verdict, v.score, v.mistake, bool(v.ran)) for v in (here, there)]
+        told = [
+            (v.verdict, v.score, v.mistake, bool(v.forbidden_operations)) for v in (here, there)
+        ]
         assert told[0] == told[1], (kind, answer, failed(there))
 
 

@@ -11,7 +11,7 @@ from torch import nn
 from autograder.student.check import verdict_on
 from autograder.student.engine.parameter_mismatch import describe_mismatch
 from autograder.student.engine.probe import probe
-from autograder.student.engine.runs import Raised, call
+from autograder.student.engine.runs import RaisedException, call
 from autograder.student.engine.words import describe_exception
 from autograder.student.table import table_text
 from solutions.language_model import GPT
@@ -69,7 +69,7 @@ def changed(answer: type, *changes: tuple[str | re.Pattern, str]) -> type:
 )
 def test_a_misfit_is_told_in_the_students_words_and_has_no_other_name(answer, changes, told):
     verdict = verdict_on(changed(answer, *changes), answer.__name__)
-    assert verdict.mistake is None and not verdict.likely
+    assert verdict.mistake is None and not verdict.suspected_mistakes
     first = next(aspect.message for aspect in verdict.aspects if not aspect.passed)
     assert told.lower() in first.lower()
 
@@ -125,7 +125,7 @@ def test_numpy_on_what_has_a_gradient_is_explained():
     leaf = torch.ones(2, requires_grad=True)
     record = probe(lambda: np.exp(leaf), call())
     assert "NumPy knows no gradients" in describe_exception(record.raised)
-    assert describe_exception(Raised(("ValueError",), "else")).endswith("ValueError: else")
+    assert describe_exception(RaisedException(("ValueError",), "else")).endswith("ValueError: else")
 
 
 def test_writing_into_what_has_a_gradient_is_explained():
@@ -160,7 +160,10 @@ def test_a_misfit_is_told_once_although_an_exception_of_another_type_was_expecte
     verdict = verdict_on(changed(answer, change), answer.__name__)
     assert sum(aspect.kind == "mismatch" for aspect in verdict.aspects) > 2
     told = table_text(verdict)
-    assert "Misfit" not in told and told.count("`nn.ModuleList`") + told.count("`conv`") == 1
+    assert (
+        "ParameterMismatch" not in told
+        and told.count("`nn.ModuleList`") + told.count("`conv`") == 1
+    )
     assert len(told.splitlines()) <= 12
 
 

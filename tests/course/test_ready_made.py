@@ -13,7 +13,7 @@ import torch
 from autograder.publishing import ready_made
 from autograder.student.course import chapters, exercises_of
 from autograder.student.engine.code_origin import BLOCKS
-from autograder.student.engine.ready_made import CONCEPTS, FILE, computes, wanted
+from autograder.student.engine.ready_made import CONCEPTS, FILE, computes, is_match
 
 ROOT = Path(__file__).resolve().parents[2]
 EXERCISES = [exercise for slug in chapters() for exercise in exercises_of(slug)]
@@ -42,8 +42,8 @@ def test_the_list_is_what_torch_offers():
 @pytest.mark.parametrize("concept", CONCEPTS)
 def test_a_concept_has_functions_modules_and_kernels(concept):
     for name in NAMED[concept]:
-        assert wanted(f"torch.{name}", (concept,)), name
-        assert wanted(f"torch.{name.upper()}", (concept,)), "the case does not matter"
+        assert is_match(f"torch.{name}", (concept,)), name
+        assert is_match(f"torch.{name.upper()}", (concept,)), "the case does not matter"
 
 
 @pytest.mark.parametrize("concept", CONCEPTS)
@@ -51,8 +51,8 @@ def test_what_an_answer_needs_is_no_ready_made_one(concept):
     plain = "add mul matmul softmax _softmax exp erf tanh mean var sqrt rsqrt einsum linear addmm"
     plain += " bmm unfold dropout linalg_vector_norm convert_element_type masked_fill sigmoid relu"
     for name in plain.split():
-        assert not wanted(f"torch.{name}", (concept,)) and name not in CONCEPTS[concept], name
-        assert not wanted(f"torch.ops.aten.{name}", (concept,)), name
+        assert not is_match(f"torch.{name}", (concept,)) and name not in CONCEPTS[concept], name
+        assert not is_match(f"torch.ops.aten.{name}", (concept,)), name
     assert not computes("torch.nn.modules.transformer._get_clones", concept)
     assert not computes("torch.ops.mine.gelu", concept)  # a name of somebody's own
 
@@ -85,7 +85,7 @@ def test_nothing_that_was_forbidden_is_allowed(concept):
         if any(fnmatchcase(name, pattern) for pattern in BEFORE[concept])
     ]
     assert concept == "autograd" or len(caught) > 2
-    assert not [name for name in caught if not wanted(name, (concept,))]
+    assert not [name for name in caught if not is_match(name, (concept,))]
 
 
 def test_what_exercises_forbid_is_a_concept_and_every_concept_is_forbidden():
@@ -95,13 +95,13 @@ def test_what_exercises_forbid_is_a_concept_and_every_concept_is_forbidden():
 
 def test_a_word_that_is_no_concept_is_refused():
     with pytest.raises(ValueError, match="layernorm is nothing|'layernorm'"):
-        wanted("torch.layer_norm", ("layernorm",))
+        is_match("torch.layer_norm", ("layernorm",))
 
 
 def test_a_block_is_matched_by_its_own_name_alone():
-    assert not wanted(f"{BLOCKS}.gelu", ("gelu",))
-    assert wanted(f"{BLOCKS}.gelu", ("gelu", f"{BLOCKS}.*"))
-    assert not wanted(f"{BLOCKS}.gelu", ("gelu", f"{BLOCKS}.*", f"!{BLOCKS}.gelu"))
+    assert not is_match(f"{BLOCKS}.gelu", ("gelu",))
+    assert is_match(f"{BLOCKS}.gelu", ("gelu", f"{BLOCKS}.*"))
+    assert not is_match(f"{BLOCKS}.gelu", ("gelu", f"{BLOCKS}.*", f"!{BLOCKS}.gelu"))
 
 
 def test_no_exercise_repeats_a_list_of_names():

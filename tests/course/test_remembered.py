@@ -14,7 +14,7 @@ import torch
 from autograder.bank import banks
 from autograder.judge.reference import expected, records, reference
 from autograder.student.course import chapters, exercises_of, find_exercise
-from autograder.student.engine.runs import KEPT, Array, Finding, Record, Step, Strided, call
+from autograder.student.engine.runs import KEPT, Array, Finding, Record, Step, StridedArray, call
 from autograder.student.engine.verdict import Verdict, decide
 from autograder.student.expected import SEED, entry_of, fixed_runs
 from autograder.student.table import table_text
@@ -112,7 +112,7 @@ def key_of(step: Step, sizes: bool = False) -> Any:
     """The shapes of a call that is yet to be made, and `sizes` that are numbers."""
 
     def shapes(value: Any) -> Any:
-        value = value.array if isinstance(value, Strided) else value
+        value = value.array if isinstance(value, StridedArray) else value
         if sizes and isinstance(value, int | dict):
             return value if isinstance(value, int) else len(value)
         return key(value.data if isinstance(value, Array) else value)

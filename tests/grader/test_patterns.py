@@ -22,7 +22,7 @@ from re import _parser as parser
 import pytest
 
 from autograder.student.course import chapters, exercises_of
-from autograder.student.engine.ready_made import _compiled
+from autograder.student.engine.ready_made import _compile
 
 PACKAGE = Path(importlib.import_module("autograder").__file__).parent
 SIZE, SECONDS = 300_000, 10  # characters; of CPU time: quadratic time takes longer by far
@@ -92,7 +92,7 @@ def watched() -> Iterator[tuple[str, str, int, str]]:
     """The patterns of operations that exercises forbid."""
     for slug in chapters():
         for exercise in exercises_of(slug):
-            for pattern in _compiled(exercise.watched)[1:]:
+            for pattern in _compile(exercise.watch_patterns)[1:]:
                 yield exercise.name, pattern.pattern, pattern.flags & ~re.UNICODE, "fullmatch"
 
 

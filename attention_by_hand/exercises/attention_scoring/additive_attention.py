@@ -23,7 +23,7 @@ from autograder.student.authoring import (
     Draw,
     Finding,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     module,
     part,
@@ -93,7 +93,7 @@ def _single(draw: Draw) -> list[Run]:
         _additive(draw, 2, 3, 4).then(*sized_tensors(draw, 2, 4, 1, (2, 3, 2))),
         _additive(draw, 2, 3, 1).then(*sized_tensors(draw, 1, 3, 4, (2, 3, 1))),
         _additive(draw, 1, 1, 1).then(*sized_tensors(draw, 1, 1, 1, (1, 1, 1))),
-        _additive(draw, 3, 4, 2).then(*map(Strided, sized_tensors(draw, 2, 3, 2, (3, 4, 5)))),
+        _additive(draw, 3, 4, 2).then(*map(StridedArray, sized_tensors(draw, 2, 3, 2, (3, 4, 5)))),
     ]
 
 
@@ -149,7 +149,7 @@ def _training(draw: Draw, calls: int) -> Run:
     return run.at_random(draw)
 
 
-@EXERCISE.judged("dropout in training", 0.5, _drops_weights, only_if_right=True)
+@EXERCISE.aspect("dropout in training", 0.5, _drops_weights, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
     """Dropout goes between softmax and values: it zeroes a share of the weights. Return the weights
     from before dropout."""
@@ -173,7 +173,7 @@ def _makes_up_for_them(trial: Trial) -> Finding:
     return Finding(not problem, problem)
 
 
-@EXERCISE.judged(
+@EXERCISE.aspect(
     "dropout rescales the weights it keeps", 0.25, _makes_up_for_them, only_if_right=True
 )
 def _scaled(draw: Draw) -> list[Run]:

@@ -16,7 +16,7 @@ from autograder.student.authoring import (
     Draw,
     Record,
     Run,
-    Strided,
+    StridedArray,
     module,
     part,
     plain,
@@ -65,7 +65,7 @@ def _single(draw: Draw) -> list[Run]:
         _bilinear(draw, 3, 2).then(*sized_tensors(draw, 2, 1, 5, (3, 2, 4))),
         _bilinear(draw, 2, 3).then(*sized_tensors(draw, 2, 4, 1, (2, 3, 2))),
         _bilinear(draw, 1, 3).then(*sized_tensors(draw, 1, 3, 4, (1, 3, 1))),
-        _bilinear(draw, 3, 4).then(*map(Strided, sized_tensors(draw, 2, 3, 2, (3, 4, 5)))),
+        _bilinear(draw, 3, 4).then(*map(StridedArray, sized_tensors(draw, 2, 3, 2, (3, 4, 5)))),
     ]
 
 

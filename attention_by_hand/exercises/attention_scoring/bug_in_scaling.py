@@ -25,14 +25,14 @@ BUG = Bug(
 )
 
 
-@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
-def _shown(draw: Draw) -> list[Run]:
-    """Which size does the formula take the root of, and which one does the code? Make these two
-    sizes differ; then make the scores large enough for the scale to matter."""
+def _sizes(draw: Draw) -> list[Run]:
     return [call(draw.integer(2, 5)), call(draw.integer(6, 12)), call(draw.integer(13, 40))]
 
 
-@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
-def _hidden(draw: Draw) -> list[Run]:
-    """Two wrongs that look alike: for which d_v is √d_v the right divisor?"""
-    return [call(draw.integer(2, 5)), call(draw.integer(6, 12)), call(draw.integer(13, 40))]
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="Which size does the formula take the root of, and which one does the code? Make these "
+    "two sizes differ; then make the scores large enough for the scale to matter.",
+    hides="Two wrongs that look alike: for which d_v is √d_v the right divisor?",
+)

@@ -10,7 +10,7 @@ from attention_by_hand.exercises.attention_scoring.shared import (
     score_of_minus_infinity,
 )
 from attention_by_hand.exercises.shared import OUTPUT_AND_WEIGHTS, all_finite, qkv
-from autograder.student.authoring import Declaration, Draw, Record, Run, Strided, call, tensor
+from autograder.student.authoring import Declaration, Draw, Record, Run, StridedArray, call, tensor
 from autograder.student.engine.aspects import numbers_of
 
 EXERCISE = Declaration(
@@ -67,7 +67,7 @@ def _batches(draw: Draw) -> list[Run]:
         call(*qkv(draw, 4, 2, 3, 5, 1)),
         call(*qkv(draw, 2, 3, 5, 2, 2, 3)),
         call(*qkv(draw, 2, 3, 4, 2, 2, 1, 2)),
-        call(*map(Strided, qkv(draw, 3, 2, 4, 5, 2))),
+        call(*map(StridedArray, qkv(draw, 3, 2, 4, 5, 2))),
         call(*qkv(draw, 70, 2, 1, 1)),
         call(*qkv(draw, 2, 70, 1, 1)),
     ]

@@ -9,7 +9,7 @@ from autograder.student.authoring import (
     Draw,
     Record,
     Run,
-    Strided,
+    StridedArray,
     module,
     part,
     plain,
@@ -55,7 +55,7 @@ def _square(draw: Draw) -> list[Run]:
         _self(draw, 3, 3, 3).then(draw.tensor(3, 3, 3)),
         _self(draw, 2, 2, 2).then(draw.tensor(2, 2, 2)),
         _self(draw, 5, 1, 1).then(draw.tensor(1, 1, 5)).then(draw.tensor(2, 3, 5)),
-        _self(draw, 3, 3, 3).then(Strided(draw.tensor(2, 2, 3))),
+        _self(draw, 3, 3, 3).then(StridedArray(draw.tensor(2, 2, 3))),
     ]
 
 

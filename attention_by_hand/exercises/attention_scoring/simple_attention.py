@@ -7,7 +7,7 @@ from attention_by_hand.exercises.attention_scoring.shared import (
     score_of_minus_infinity,
 )
 from attention_by_hand.exercises.shared import OUTPUT_AND_WEIGHTS
-from autograder.student.authoring import Declaration, Draw, Run, Strided, call
+from autograder.student.authoring import Declaration, Draw, Run, StridedArray, call
 
 EXERCISE = Declaration(
     "simple_attention",
@@ -48,7 +48,7 @@ def _batches(draw: Draw) -> list[Run]:
         call(*qkv_arrays(draw, 3, 4, 5, 2, 2)),
         call(*qkv_arrays(draw, 3, 2, 4, 5, 1)),
         call(*qkv_arrays(draw, 2, 3, 4, 2, 2, 3)),
-        call(*map(Strided, qkv_arrays(draw, 3, 2, 4, 5, 2))),
+        call(*map(StridedArray, qkv_arrays(draw, 3, 2, 4, 5, 2))),
         call(*qkv_arrays(draw, 1, 1, 1, 1, 1)),
         call(*qkv_arrays(draw, 70, 2, 1, 1)),
         call(*qkv_arrays(draw, 2, 70, 1, 1)),

@@ -11,7 +11,7 @@ from autograder.student.authoring import (
     Draw,
     Previous,
     Run,
-    Strided,
+    StridedArray,
     call,
     tensor,
 )
@@ -85,7 +85,7 @@ def _few(draw: Draw, n: int) -> Array:
 @EXERCISE.equals("one token, one head, many of both, small gradients", 0.35)
 def _ends(draw: Draw) -> list[Run]:
     """Equal sizes hide swapped axes: the order is batch, heads, queries, keys."""
-    views = ([Strided(a) for a in arrays] for arrays in _both(draw, 2, 2, 3, 4))
+    views = ([StridedArray(a) for a in arrays] for arrays in _both(draw, 2, 2, 3, 4))
     maps = _maps(draw, 2, 2, 2, 3)
     return [
         call(*_both(draw, 2, 2, 2, 1)),

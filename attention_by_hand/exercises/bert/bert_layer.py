@@ -17,7 +17,7 @@ from autograder.student.authoring import (
     Record,
     Run,
     Step,
-    Strided,
+    StridedArray,
     as_argument,
     describe,
     module,
@@ -81,7 +81,7 @@ def _runs(draw: Draw) -> list[Run]:
         _layer(draw, 7, 1, 7).then(_x(draw, 3, 1, 7), None),
         _layer(draw, 1, 1, 1).then(_x(draw, 2, 3, 1)),
         _layer(draw, 1, 1, 2).then(_x(draw, 1, 66, 1)),
-        _layer(draw, 6, 2, 4).then(Strided(_x(draw, 2, 3, 6))).then(_x(draw, 1, 2, 6)),
+        _layer(draw, 6, 2, 4).then(StridedArray(_x(draw, 2, 3, 6))).then(_x(draw, 1, 2, 6)),
     ]
 
 

@@ -47,14 +47,10 @@ def _sizes(draw: Draw) -> list[Run]:
     return [call(2, 2), call(draw.integer(3, 5), draw.integer(3, 6)), call(4, 4)]
 
 
-@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
-def _shown(draw: Draw) -> list[Run]:
-    """Let one head gain where another one loses: what does each function make of the two?"""
-    return _sizes(draw)
-
-
-@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
-def _hidden(draw: Draw) -> list[Run]:
-    """The two orders agree wherever no head's positive product is averaged with another one's
-    negative product. Both signs may still occur in every head."""
-    return _sizes(draw)
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="Let one head gain where another one loses: what does each function make of the two?",
+    hides="The two orders agree wherever no head's positive product is averaged with another one's "
+    "negative product. Both signs may still occur in every head.",
+)

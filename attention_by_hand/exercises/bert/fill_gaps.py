@@ -13,7 +13,7 @@ from autograder.student.authoring import (
     Previous,
     Recipe,
     Run,
-    Strided,
+    StridedArray,
     call,
     tensor,
 )
@@ -163,7 +163,7 @@ def _ends(draw: Draw) -> list[Run]:
         call(_model(draw, 6, 4, 2), _text(draw, 6, [5, 5], 4, 2), 2, 2),
         call(_model(draw, 66), _text(draw, 66, [33], 9), _MASK, 4),
         call(_model(draw, 4), _text(draw, 4, [2] * 66), _MASK, 2),
-        call(_model(draw, 6, dtype="float64"), Strided(_text(draw, 6, [4, 4])), _MASK, 2),
+        call(_model(draw, 6, dtype="float64"), StridedArray(_text(draw, 6, [4, 4])), _MASK, 2),
     ]
 
 

@@ -25,7 +25,7 @@ from autograder.student.authoring import (
     Previous,
     Record,
     Run,
-    Strided,
+    StridedArray,
     as_argument,
     call,
     describe,
@@ -63,7 +63,7 @@ def _both_kept(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
     return None
 
 
-@EXERCISE.judged("labels where chosen, inputs as before elsewhere", 1.0, in_draws(_both_kept))
+@EXERCISE.aspect("labels where chosen, inputs as before elsewhere", 1.0, in_draws(_both_kept))
 def _runs(draw: Draw) -> list[Run]:
     """Labels hold the true id of every token that was chosen, also of those that are not masked,
     and −100 elsewhere. Tokens that were not chosen are the same in the inputs."""
@@ -71,7 +71,7 @@ def _runs(draw: Draw) -> list[Run]:
     return [
         call(_ids(draw, 20, 30, 4, 49), 3, 50, (), 0.5).at_random(draw),
         call(ids=_ids(draw, 30, 20, 0, 49), special_ids=[3, 0], **middle).at_random(draw),
-        call(Strided(_ids(draw, 20, 30, 4, 49)), 3, 50, probability=0.4).at_random(draw),
+        call(StridedArray(_ids(draw, 20, 30, 4, 49)), 3, 50, probability=0.4).at_random(draw),
         named(draw),
     ]
 
@@ -88,7 +88,7 @@ def _share(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
     return None
 
 
-@EXERCISE.judged("a share `probability` is chosen", 0.5, in_draws(_share), only_if_right=True)
+@EXERCISE.aspect("a share `probability` is chosen", 0.5, in_draws(_share), only_if_right=True)
 def _shares(draw: Draw) -> list[Run]:
     """Compare a random number from 0 to 1 with the probability, for every token; 15 % if nothing
     else is said. The share counts tokens that are not special."""
@@ -122,7 +122,7 @@ def _apart(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
     return None
 
 
-@EXERCISE.judged("each token on its own", 0.4, in_draws(_apart), only_if_right=True)
+@EXERCISE.aspect("each token on its own", 0.4, in_draws(_apart), only_if_right=True)
 def _independent(draw: Draw) -> list[Run]:
     """Draw a random number for every token of the batch: neither one for a sequence or a position,
     nor a fixed number of tokens for each sequence."""
@@ -160,7 +160,7 @@ def _fates(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
     return None
 
 
-@EXERCISE.judged("80 % masked, 10 % random, 10 % as they are", 0.75, in_draws(_fates))
+@EXERCISE.aspect("80 % masked, 10 % random, 10 % as they are", 0.75, in_draws(_fates))
 def _many(draw: Draw) -> list[Run]:
     """Draw once more for every chosen token: below 0.8 it becomes mask_id, in the next tenth a
     random id, and in the last tenth it stays, though its label asks for it."""
@@ -196,7 +196,7 @@ def _even(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
     return None
 
 
-@EXERCISE.judged("random ids from 0 … vocab_size − 1, all alike", 0.4, in_draws(_even))
+@EXERCISE.aspect("random ids from 0 … vocab_size − 1, all alike", 0.4, in_draws(_even))
 def _every_id(draw: Draw) -> list[Run]:
     """torch.randint(vocab_size, …) draws from 0 to vocab_size − 1, one for each token. All ids may
     be drawn: the true one, mask_id and the special ones, too."""
@@ -220,7 +220,7 @@ def _spared(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
     return None
 
 
-@EXERCISE.judged("special tokens are never chosen", 0.5, in_draws(_spared), only_if_right=True)
+@EXERCISE.aspect("special tokens are never chosen", 0.5, in_draws(_spared), only_if_right=True)
 def _special(draw: Draw) -> list[Run]:
     """A token whose id is in special_ids gets no label and stays as it is. With probability 1, all
     others are chosen. special_ids may be any collection, an empty one as well."""

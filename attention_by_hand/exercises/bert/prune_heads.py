@@ -18,7 +18,7 @@ from autograder.student.authoring import (
     as_argument,
     plain,
 )
-from autograder.student.engine.aspects import compare, each, numbers_of, worst
+from autograder.student.engine.aspects import compare, judge_each, numbers_of, worst
 from autograder.student.engine.state import parameters_of, write
 
 EXERCISE = Declaration(
@@ -77,7 +77,7 @@ def _projecting(draw: Draw, run: Run) -> Run:
     return run.then_apply(as_argument(projected), Previous(1), x, heads)
 
 
-@EXERCISE.judged("the rows and columns of the heads that stay", 1.0, _in_the_end)
+@EXERCISE.aspect("the rows and columns of the heads that stay", 1.0, _in_the_end)
 def _runs(draw: Draw) -> list[Run]:
     """Head h has the rows h·d_k … (h + 1)·d_k − 1 of W_q, W_k and W_v, weights and biases, and the
     columns of the same numbers of W_o. Whatever comes out of W_o keeps its bias."""
@@ -119,7 +119,7 @@ def _masked(draw: Draw) -> list[Run]:
     return runs
 
 
-@EXERCISE.judged("no heads, the same head twice, one head left", 0.5, _in_the_end)
+@EXERCISE.aspect("no heads, the same head twice, one head left", 0.5, _in_the_end)
 def _ends(draw: Draw) -> list[Run]:
     """With no heads to cut, all four layers are copies. A head that is named twice is cut once, and
     the order in which heads are named makes no difference."""
@@ -136,7 +136,7 @@ def _ends(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("a module without biases", 0.3, _in_the_end)
+@EXERCISE.aspect("a module without biases", 0.3, _in_the_end)
 def _weights_alone(draw: Draw) -> list[Run]:
     """Where the old layers have no bias, the new ones have none, either."""
     return [
@@ -186,7 +186,7 @@ EXERCISE.add(
         "Return a dict with four new nn.Linear under the old names. nn.Linear(n_in, n_out) knows "
         "its sizes; its weight is (n_out, n_in), and it can be trained.",
         _form,
-        each(_in_the_end),
+        judge_each(_in_the_end),
         forgeable=True,
     )
 )
@@ -204,7 +204,7 @@ def overwrite_all(layers: Mapping[str, Any], by: float) -> None:
         overwrite(layers[name], by)
 
 
-@EXERCISE.judged("copies: old and new share no memory", 0.35, _in_the_end, only_if_right=True)
+@EXERCISE.aspect("copies: old and new share no memory", 0.35, _in_the_end, only_if_right=True)
 def _apart(draw: Draw) -> list[Run]:
     """A slice is a view of the same memory, and so is the old bias in a new layer. Copy the
     numbers, or training one module will also train the other."""
@@ -231,7 +231,7 @@ def step_down(layers: Mapping[str, Any], num_heads: int, x: Any) -> None:
             write(parameter, parameter.detach() - 0.01 * slope)
 
 
-@EXERCISE.judged("the new layers can be trained", 0.2, _in_the_end, only_if_right=True)
+@EXERCISE.aspect("the new layers can be trained", 0.2, _in_the_end, only_if_right=True)
 def _trainable(draw: Draw) -> list[Run]:
     """Their weights and biases are parameters with numbers of their own. A slice that autograd has
     recorded is part of a graph, and a training step does not reach it."""
@@ -239,7 +239,7 @@ def _trainable(draw: Draw) -> list[Run]:
     return [_projecting(draw, run.then_apply(as_argument(step_down), Previous(1), 2, x))]
 
 
-@EXERCISE.judged("the attention passed in stays as it is", 0.25, _in_the_end, only_if_right=True)
+@EXERCISE.aspect("the attention passed in stays as it is", 0.25, _in_the_end, only_if_right=True)
 def _as_it_was(draw: Draw) -> list[Run]:
     """Build new layers, and leave the old ones and num_heads alone."""
     runs = [_pruned(draw, 6, 3, heads) for heads in ([1], [], [0, 2])]

@@ -45,15 +45,11 @@ def _sizes(draw: Draw) -> list[Run]:
     return [call(draw.integer(3, 6), draw.integer(3, 6)), *(call(*size) for size in sizes)]
 
 
-@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
-def _shown(draw: Draw) -> list[Run]:
-    """Which of the two questions does the wrong loss ask: which text belongs to this picture, or
-    which picture belongs to this text? Make one of them easier than the other."""
-    return _sizes(draw)
-
-
-@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
-def _hidden(draw: Draw) -> list[Run]:
-    """Rows and columns of the similarities give the same loss if picture i is to text j what
-    picture j is to text i. When are cosines that symmetric?"""
-    return _sizes(draw)
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="Which of the two questions does the wrong loss ask: which text belongs to this picture, "
+    "or which picture belongs to this text? Make one of them easier than the other.",
+    hides="Rows and columns of the similarities give the same loss if picture i is to text j what "
+    "picture j is to text i. When are cosines that symmetric?",
+)

@@ -28,7 +28,7 @@ EXERCISE = Declaration(
     "A layer that reads and looks",
     ("x", "memory", "self_mask", "memory_mask"),
     forbids=("transformer",),
-    given=("CrossAttention",),
+    allows=("CrossAttention",),
     uses=("MultiHeadAttention",),
 )
 

@@ -13,7 +13,7 @@ from attention_by_hand.exercises.shared import (
     linear_state,
     random_mask,
 )
-from autograder.student.authoring import Declaration, Draw, Run, Strided, module, tensor
+from autograder.student.authoring import Declaration, Draw, Run, StridedArray, module, tensor
 
 EXERCISE = Declaration(
     "CrossAttention",
@@ -174,7 +174,7 @@ EXERCISE.leaves_inputs_alone(0.15, _runs, _masked)
 def _strided(draw: Draw) -> list[Run]:
     """reshape and flatten work on any view; view does not."""
     mask = tensor(random_mask(draw, 2, 1, 3, 4))
-    x, memory = map(Strided, _two(draw, 2, 3, 5, 8, 6))
+    x, memory = map(StridedArray, _two(draw, 2, 3, 5, 8, 6))
     return [
         _attention(draw, 8, 6, 4).then(*_two(draw, 2, 3, 4, 8, 6), mask).as_views(),
         _attention(draw, 8, 6, 2).then(x, memory),

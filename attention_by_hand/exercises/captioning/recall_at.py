@@ -50,7 +50,7 @@ def _told_apart(draw: Draw, n: int, k: int, ease: float = 0.7) -> Array:
             return table
 
 
-@EXERCISE.judged("the share of rows, and that of columns", 1.0, SHARES)
+@EXERCISE.aspect("the share of rows, and that of columns", 1.0, SHARES)
 def _runs(draw: Draw) -> list[Run]:
     """Row i's partner is in column i. Count the rows where it is among the k highest, and divide by
     n; then do the same with the columns. The first number is that of the rows."""
@@ -63,7 +63,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("equal numbers", 0.6, SHARES)
+@EXERCISE.aspect("equal numbers", 0.6, SHARES)
 def _ties(draw: Draw) -> list[Run]:
     """Of equal numbers, the one with the lower index comes first: a partner is passed by those that
     are higher, and by those that are as high and stand before it. torch.topk promises no order;
@@ -79,7 +79,7 @@ def _ties(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("one pair, as many as there are, and more", 0.4, SHARES)
+@EXERCISE.aspect("one pair, as many as there are, and more", 0.4, SHARES)
 def _ends(draw: Draw) -> list[Run]:
     """With k of n or more, every partner is among the best: both shares are 1."""
     return [
@@ -93,7 +93,7 @@ def _ends(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("numbers below 0, large ones, and ones that hardly differ", 0.25, SHARES)
+@EXERCISE.aspect("numbers below 0, large ones, and ones that hardly differ", 0.25, SHARES)
 def _sizes(draw: Draw) -> list[Run]:
     """Compare the similarities as they are: neither rounded nor by their absolute values."""
     near = draw.permutation(36).reshape(6, 6) + 100 * np.eye(6)
@@ -125,7 +125,7 @@ def in_a_graph(similarity: Any) -> Any:
     return similarity.requires_grad_() * 1.0
 
 
-@EXERCISE.judged("similarities that still belong to a graph", 0.1, SHARES, only_if_right=True)
+@EXERCISE.aspect("similarities that still belong to a graph", 0.1, SHARES, only_if_right=True)
 def _live(draw: Draw) -> list[Run]:
     """Similarities of a model in training know how they were made: .numpy() refuses such tensors,
     and so does any writing into them."""
@@ -154,7 +154,7 @@ EXERCISE.holds(
 EXERCISE.leaves_inputs_alone(0.1, _runs, _ties)
 
 
-@EXERCISE.judged("non-contiguous views", 0.05, SHARES)
+@EXERCISE.aspect("non-contiguous views", 0.05, SHARES)
 def _strided(draw: Draw) -> list[Run]:
     """A view counts like any other tensor."""
     return [call(_told_apart(draw, 6, 2, 0.0), 2).as_views()]

@@ -105,7 +105,7 @@ def _in_training(draw: Draw) -> list[Run]:
     return runs
 
 
-@EXERCISE.judged("restores each module's mode", 0.25, modes_kept, only_if_right=True)
+@EXERCISE.aspect("restores each module's mode", 0.25, modes_kept, only_if_right=True)
 def _modes(draw: Draw) -> list[Run]:
     """A part of a model in training may be in eval mode, frozen. Remember the mode of each of
     model.modules(), and restore each."""

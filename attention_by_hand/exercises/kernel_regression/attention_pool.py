@@ -9,7 +9,7 @@ EXERCISE = Declaration(
     "attention_pool",
     "Any scoring function",
     ("query", "key", "value", "score"),
-    given=("softmax",),
+    allows=("softmax",),
     returns=OUTPUT_AND_WEIGHTS,
 )
 

@@ -26,15 +26,15 @@ BUG = Bug(
 )
 
 
-@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
-def _shown(draw: Draw) -> list[Run]:
-    """Sum each row of the weights, then each column. Which of the two does the function bring to
-    1? Any table in which these sums differ tells the two apart."""
+def _sizes(draw: Draw) -> list[Run]:
     return [call(draw.integer(2, 5)), call(draw.integer(6, 9)), call(draw.integer(10, 30))]
 
 
-@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
-def _hidden(draw: Draw) -> list[Run]:
-    """The two agree where every column has the same sum of exponentials as every row. Take one row
-    of scores, and let every other row hold the same scores in another order."""
-    return [call(draw.integer(2, 5)), call(draw.integer(6, 9)), call(draw.integer(10, 30))]
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="Sum each row of the weights, then each column. Which of the two does the function "
+    "bring to 1? Any table in which these sums differ tells the two apart.",
+    hides="The two agree where every column has the same sum of exponentials as every row. Take "
+    "one row of scores, and let every other row hold the same scores in another order.",
+)

@@ -1,6 +1,6 @@
 """`gaussian_scores`: a score for every query and key."""
 
-from autograder.student.authoring import Declaration, Draw, Run, Strided, call
+from autograder.student.authoring import Declaration, Draw, Run, StridedArray, call
 
 EXERCISE = Declaration("gaussian_scores", "A score for every query and key", ("query", "key", "w"))
 
@@ -27,7 +27,7 @@ def _square(draw: Draw) -> list[Run]:
     return [
         call(draw.normal(4), draw.normal(4), draw.number(1.5, 3.0)),
         call(draw.normal(1), draw.normal(1), w=draw.number(1.5, 3.0)),
-        call(Strided(draw.normal(5)), Strided(draw.normal(5)), draw.number(0.2, 0.7)),
+        call(StridedArray(draw.normal(5)), StridedArray(draw.normal(5)), draw.number(0.2, 0.7)),
     ]
 
 

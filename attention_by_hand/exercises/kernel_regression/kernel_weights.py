@@ -5,7 +5,7 @@ import numpy as np
 from autograder.student.authoring import Declaration, Draw, Run, call
 
 EXERCISE = Declaration(
-    "kernel_weights", "Other kernels", ("query", "key", "kernel", "w"), given=("softmax",)
+    "kernel_weights", "Other kernels", ("query", "key", "kernel", "w"), allows=("softmax",)
 )
 
 

@@ -9,7 +9,7 @@ EXERCISE = Declaration(
     "leave_one_out_mse",
     "How good is a bandwidth?",
     ("x", "y", "w"),
-    given=("softmax", "gaussian_scores"),
+    allows=("softmax", "gaussian_scores"),
 )
 
 

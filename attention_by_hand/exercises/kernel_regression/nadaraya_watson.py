@@ -9,7 +9,7 @@ EXERCISE = Declaration(
     "nadaraya_watson",
     "The kernel regression estimate",
     ("query", "key", "value", "w"),
-    given=("softmax", "gaussian_scores"),
+    allows=("softmax", "gaussian_scores"),
     returns=("the prediction", "the weights"),
 )
 

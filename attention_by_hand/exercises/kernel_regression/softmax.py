@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autograder.student.authoring import Declaration, Draw, Record, Run, Strided, call, plain
+from autograder.student.authoring import Declaration, Draw, Record, Run, StridedArray, call, plain
 from autograder.student.engine.aspects import not_rows_of_one, numbers_of
 
 EXERCISE = Declaration("softmax", "Scores into weights", ("scores", "axis"))
@@ -24,7 +24,7 @@ def _axes(draw: Draw) -> list[Run]:
         call(draw.normal(2, 3, 4), axis=1),
         call(draw.normal(3, 4), 0),
         call(draw.normal(2, 3, 2, 5), axis=-2),
-        call(Strided(draw.normal(4, 3))),
+        call(StridedArray(draw.normal(4, 3))),
         call(scores=draw.normal(3, 3)).then(draw.normal(3, 3)),
         call(draw.integers(-3, 3, 3, 3), axis=0),
         call(draw.uniform(-9.0, 9.0, 2, 70), axis=1),

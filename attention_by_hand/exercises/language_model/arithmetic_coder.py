@@ -72,7 +72,7 @@ def _few(trial: Trial) -> Finding:
     return Finding(True)
 
 
-@EXERCISE.judged("as many bits as it takes", 0.4, _few)
+@EXERCISE.aspect("as many bits as it takes", 0.4, _few)
 def _numbers_of_bits(draw: Draw) -> list[Run]:
     """Try 0 bits, 1 bit, 2 bits, … until a string names an interval of which both ends are within
     the text's. It may end where the text's ends. Zeros count, in front and behind."""
@@ -113,7 +113,7 @@ def _back(trial: Trial) -> Finding:
     return compare(ids, trial.expected.value)
 
 
-@EXERCISE.judged("there and back", 0.4, _back)
+@EXERCISE.aspect("there and back", 0.4, _back)
 def _and_back(draw: Draw) -> list[Run]:
     """decode(encode(ids), len(ids)) is ids."""
     texts = [

@@ -12,7 +12,7 @@ from autograder.student.authoring import (
     Finding,
     Record,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     call,
     describe,
@@ -56,7 +56,7 @@ def _single_number(trial: Trial) -> Finding:
             findings.append(compare(value, expected))
             continue
         given: Any = [*step.args, *step.kwargs.values()]
-        arrays = [a.array if isinstance(a, Strided) else a for a in given]
+        arrays = [a.array if isinstance(a, StridedArray) else a for a in given]
         dtype = next(a.dtype for a in arrays if a.data.ndim == 3)
         with np.errstate(over="ignore"):
             found, wanted = (tensor(np.float64(x), dtype) for x in (numbers.reshape(()), expected))
@@ -64,7 +64,7 @@ def _single_number(trial: Trial) -> Finding:
     return worst(findings)
 
 
-@EXERCISE.judged("bits per byte of random logits", 1.2, _single_number)
+@EXERCISE.aspect("bits per byte of random logits", 1.2, _single_number)
 def _runs(draw: Draw) -> list[Run]:
     """Add up −log₂ p of every token that came after another, and the bytes of the same tokens;
     divide the one by the other. As in the loss, the logits at t are for the token at t + 1."""
@@ -80,7 +80,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("long and short tokens", 0.6, _single_number)
+@EXERCISE.aspect("long and short tokens", 0.6, _single_number)
 def _uneven(draw: Draw) -> list[Run]:
     """The bytes are those of the predicted tokens, not of the tokens read, nor of the whole
     vocabulary. One fraction for the whole batch: a mean of the rows' or of the tokens' bits per
@@ -95,7 +95,7 @@ def _uneven(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("nothing to predict", 0.35, _single_number, only_if_right=True)
+@EXERCISE.aspect("nothing to predict", 0.35, _single_number, only_if_right=True)
 def _nothing(draw: Draw) -> list[Run]:
     """With one token in each row there is nothing to divide: the result is 0."""
     return [
@@ -104,7 +104,7 @@ def _nothing(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("logits of ±10,000", 0.25, _single_number)
+@EXERCISE.aspect("logits of ±10,000", 0.25, _single_number)
 def _large(draw: Draw) -> list[Run]:
     """log_softmax in one step stays finite; the logarithm of a softmax is −∞ where that has
     underflowed to 0."""
@@ -116,7 +116,7 @@ def _large(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("float64 logits", 0.15, _single_number)
+@EXERCISE.aspect("float64 logits", 0.15, _single_number)
 def _double(draw: Draw) -> list[Run]:
     """Compute in the dtype of the logits: float64 has digits to keep."""
     # With a single prediction, rounding cannot cancel.
@@ -145,7 +145,7 @@ EXERCISE.holds(
 EXERCISE.leaves_inputs_alone(0.1, _runs)
 
 
-@EXERCISE.judged("non-contiguous views", 0.1, _single_number)
+@EXERCISE.aspect("non-contiguous views", 0.1, _single_number)
 def _strided(draw: Draw) -> list[Run]:
     """reshape works on any view; so do the slices that a shift makes of a tensor."""
     run = call(_logits(draw, 2, 4, 5), _ids(draw, 2, 4, 5), _lengths(draw, 5))

@@ -40,16 +40,12 @@ def _sizes(draw: Draw) -> list[Run]:
     return [call(draw.integer(2, 4)), call(draw.integer(5, 9)), call(draw.integer(10, 40))]
 
 
-@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
-def _shown(draw: Draw) -> list[Run]:
-    """Which tokens does the wrong loss look up in the logits, and which does the right one? Let the
-    logits be kind to the ones and not to the others."""
-    return _sizes(draw)
-
-
-@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
-def _hidden(draw: Draw) -> list[Run]:
-    """Take a model that ignores what it reads, with the same logits at every position: then only
-    which tokens are looked up counts, not where. Of which tokens does one sum have more than the
-    other?"""
-    return _sizes(draw)
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="Which tokens does the wrong loss look up in the logits, and which does the right one? "
+    "Let the logits be kind to the ones and not to the others.",
+    hides="Take a model that ignores what it reads, with the same logits at every position: then "
+    "only which tokens are looked up counts, not where. Of which tokens does one sum have "
+    "more than the other?",
+)

@@ -11,7 +11,15 @@ from attention_by_hand.exercises.layer_dropout import (
 )
 from attention_by_hand.exercises.parameters import causal, layer_run, layer_state
 from attention_by_hand.exercises.shared import random_mask
-from autograder.student.authoring import Declaration, Draw, Previous, Run, Strided, module, tensor
+from autograder.student.authoring import (
+    Declaration,
+    Draw,
+    Previous,
+    Run,
+    StridedArray,
+    module,
+    tensor,
+)
 
 EXERCISE = Declaration(
     "DecoderBlock",
@@ -43,7 +51,7 @@ def _runs(draw: Draw) -> list[Run]:
         _block(draw, 4, 1, 7).then(draw.tensor(3, 1, 4), None),
         _block(draw, 1, 1, 1).then(draw.tensor(2, 3, 1)),
         _block(draw, 2, 2, 2, dtype="float64").then(draw.double(1, 70, 2)),
-        _block(draw, 6, 2, 4).then(Strided(draw.tensor(2, 3, 6))).then(draw.tensor(1, 2, 6)),
+        _block(draw, 6, 2, 4).then(StridedArray(draw.tensor(2, 3, 6))).then(draw.tensor(1, 2, 6)),
         module(4, 2, 6, state=silent).then(draw.tensor(2, 3, 4, scale=1e-3)),
     ]
 

@@ -13,7 +13,7 @@ from autograder.student.authoring import (
     Draw,
     Record,
     Run,
-    Strided,
+    StridedArray,
     describe,
     module,
     plain,
@@ -26,7 +26,7 @@ EXERCISE = Declaration(
     "The decoder alone",
     ("ids",),
     forbids=("transformer",),
-    given=("DecoderBlock",),
+    allows=("DecoderBlock",),
     uses=("MultiHeadAttention",),
 )
 
@@ -85,7 +85,7 @@ def _other_sizes(draw: Draw) -> list[Run]:
         _model(draw, 1, 3, 4, 2, 1).then(_ids(draw, 2, 3, 1)),
         _model(draw, 2, 70, 3, 1, 1).then(_ids(draw, 1, 70, 2)),
         _model(draw, 5, 4, 1, 1, 1).then(_ids(draw, 2, 3, 5)),
-        _model(draw, 6, 5, 4, 2, 1).then(Strided(_ids(draw, 2, 4, 6))),
+        _model(draw, 6, 5, 4, 2, 1).then(StridedArray(_ids(draw, 2, 4, 6))),
     ]
 
 

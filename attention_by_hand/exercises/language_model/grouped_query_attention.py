@@ -7,7 +7,7 @@ import numpy as np
 
 from attention_by_hand.exercises.parameters import causal
 from attention_by_hand.exercises.shared import OUTPUT_AND_WEIGHTS, State, all_finite, random_mask
-from autograder.student.authoring import Declaration, Draw, Run, Strided, module, tensor
+from autograder.student.authoring import Declaration, Draw, Run, StridedArray, module, tensor
 
 EXERCISE = Declaration(
     "GroupedQueryAttention",
@@ -65,7 +65,7 @@ def _ends(draw: Draw) -> list[Run]:
         _attention(draw, 4, 2, 1).then(draw.tensor(3, 1, 4)),
         _attention(draw, 1, 1, 1).then(draw.tensor(1, 2, 1)),
         _attention(draw, 1, 1, 1).then(draw.tensor(1, 66, 1)),
-        _attention(draw, 8, 4, 2).then(Strided(draw.tensor(2, 3, 8))),
+        _attention(draw, 8, 4, 2).then(StridedArray(draw.tensor(2, 3, 8))),
     ]
 
 

@@ -13,7 +13,7 @@ from autograder.student.authoring import (
     Previous,
     Recipe,
     Run,
-    Strided,
+    StridedArray,
     as_argument,
     call,
     tensor,
@@ -24,7 +24,7 @@ EXERCISE = Declaration(
     "Real weights",
     ("state_dict", "num_heads"),
     forbids=("transformer",),
-    given=("GPT", "DecoderBlock"),
+    allows=("GPT", "DecoderBlock"),
     uses=("MultiHeadAttention",),
 )
 
@@ -252,7 +252,7 @@ def _dtypes(draw: Draw) -> list[Run]:
 def _views(draw: Draw) -> list[Run]:
     """The order of the numbers in memory is not that of the tensor: use transpose or .T, not a
     reshape."""
-    state = {k: Strided(v) for k, v in checkpoint(draw, 6, 5, 4, 1).items()}
+    state = {k: StridedArray(v) for k, v in checkpoint(draw, 6, 5, 4, 1).items()}
     return [_loaded(state, _HEADS, _ids(draw, 2, 4, 6))]
 
 

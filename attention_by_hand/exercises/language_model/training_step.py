@@ -22,7 +22,7 @@ EXERCISE = Declaration(
     "training_step",
     "One step of training",
     ("model", "optimizer", "ids", "step", "num_steps", "warm_up", "most", "max_norm"),
-    given=("next_token_loss",),
+    allows=("next_token_loss",),
     uses=("GPT",),
     returns=("the loss", "the norm"),
 )

@@ -13,7 +13,7 @@ from autograder.student.authoring import (
     Previous,
     Recipe,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     as_argument,
     call,
@@ -53,7 +53,7 @@ def _start(draw: Draw) -> list[Run]:
         call(_attention(draw, 6, 3), draw.tensor(2, 5, 6)),
         call(_attention(draw, 4, 1), draw.tensor(1, 1, 4), None),
         call(_attention(draw, 8, 2, bias=False), x=draw.tensor(3, 4, 8), cache=None),
-        call(_attention(draw, 6, 2), Strided(draw.tensor(2, 3, 6))),
+        call(_attention(draw, 6, 2), StridedArray(draw.tensor(2, 3, 6))),
         call(_attention(draw, 1, 1), draw.tensor(1, 3, 1)),
         call(_attention(draw, 2, 2), draw.tensor(1, 70, 2)),
     ]
@@ -118,7 +118,7 @@ def _as_the_sums_allow(trial: Trial) -> Finding:
     return worst(found)
 
 
-@EXERCISE.judged("twelve positions, one at a time", 0.75, _as_the_sums_allow)
+@EXERCISE.aspect("twelve positions, one at a time", 0.75, _as_the_sums_allow)
 def _single(draw: Draw) -> list[Run]:
     """Each call sees everything before it and itself, and returns a cache that is one position
     longer."""
@@ -126,7 +126,7 @@ def _single(draw: Draw) -> list[Run]:
     return [_in_chunks(attention, draw, *[1] * 12, batch=2, d_model=6)]
 
 
-@EXERCISE.judged("twelve positions in chunks", 1.0, _as_the_sums_allow)
+@EXERCISE.aspect("twelve positions in chunks", 1.0, _as_the_sums_allow)
 def _chunks(draw: Draw) -> list[Run]:
     """A chunk of t new positions after T old ones needs a causal mask of t rows and T + t columns,
     whose last row sees everything."""

@@ -12,7 +12,7 @@ BUG = Bug(
     shapes=lambda mask: [tuple(map(int, mask.data.shape))],
     function="masking",
     dull=lambda arrays: None,  # a mask that forbids something has always something to show
-    given=lambda mask: (mask,),
+    extra_arguments=lambda mask: (mask,),
 )
 
 
@@ -21,15 +21,11 @@ def _masks(draw: Draw) -> list[Run]:
     return [call(tensor(random_mask(draw, *size))) for size in sizes]
 
 
-@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
-def _shown(draw: Draw) -> list[Run]:
-    """What score does a forbidden key have after the multiplication, and what weight does that
-    score earn beside the others?"""
-    return _masks(draw)
-
-
-@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
-def _hidden(draw: Draw) -> list[Run]:
-    """A forbidden key keeps a share of the weight that depends on how far its score lies below the
-    allowed ones. How large must these be for the share to vanish?"""
-    return _masks(draw)
+BUG.declare(
+    EXERCISE,
+    _masks,
+    shows="What score does a forbidden key have after the multiplication, and what weight does "
+    "that score earn beside the others?",
+    hides="A forbidden key keeps a share of the weight that depends on how far its score lies "
+    "below the allowed ones. How large must these be for the share to vanish?",
+)

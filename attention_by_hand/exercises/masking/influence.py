@@ -3,7 +3,15 @@
 from typing import Any
 
 from attention_by_hand.exercises.shared import itself
-from autograder.student.authoring import Array, Declaration, Draw, Run, Strided, as_argument, call
+from autograder.student.authoring import (
+    Array,
+    Declaration,
+    Draw,
+    Run,
+    StridedArray,
+    as_argument,
+    call,
+)
 
 EXERCISE = Declaration("influence", "What moves what", ("function", "x", "other"))
 
@@ -33,7 +41,7 @@ def _attention(draw: Draw) -> list[Run]:
         call(past, *_two(draw, 5, 4)),
         call(one_too_far, *_two(draw, 4, 6)),
         call(other=draw.tensor(6, 3), x=draw.tensor(6, 3), function=past),
-        call(past, *map(Strided, _two(draw, 3, 4))),
+        call(past, *map(StridedArray, _two(draw, 3, 4))),
     ]
 
 

@@ -8,7 +8,7 @@ from autograder.student.authoring import (
     Draw,
     Record,
     Run,
-    Strided,
+    StridedArray,
     call,
     describe,
     plain,
@@ -31,7 +31,7 @@ def _plain(draw: Draw) -> list[Run]:
         call(draw.tensor(3, 5, scale=2.0)),
         call(draw.tensor(2, 3, 2, 4), None),
         call(scores=draw.tensor(1, 3)),
-        call(Strided(draw.tensor(4, 3)), mask=None),
+        call(StridedArray(draw.tensor(4, 3)), mask=None),
         call(draw.tensor(2, 70)),
     ]
 
@@ -43,7 +43,7 @@ def _masked(draw: Draw) -> list[Run]:
     return [
         call(draw.tensor(4, 5, scale=2.0), tensor(random_mask(draw, 4, 5))),
         call(draw.tensor(2, 3, 3, 4), mask=tensor(random_mask(draw, 2, 3, 3, 4))),
-        call(Strided(draw.tensor(3, 6)), Strided(tensor(random_mask(draw, 3, 6)))),
+        call(StridedArray(draw.tensor(3, 6)), StridedArray(tensor(random_mask(draw, 3, 6)))),
         call(mask=tensor(random_mask(draw, 5)), scores=draw.tensor(5)),
     ]
 

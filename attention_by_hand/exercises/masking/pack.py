@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from autograder.student.authoring import Array, Declaration, Draw, Run, Strided, call, tensor
+from autograder.student.authoring import Array, Declaration, Draw, Run, StridedArray, call, tensor
 from autograder.student.engine.aspects import numbers_of
 
 EXERCISE = Declaration(
@@ -102,7 +102,7 @@ def _ends(draw: Draw) -> list[Run]:
         call(_texts(draw, 1), 1),
         call(_texts(draw, 4, 4, 4), 4, True),
         call(_texts(draw, 10, 12, 4, *draw.integers(1, 9, 40)), 16),
-        call([Strided(text) for text in _texts(draw, 4, 3, 2)], 6, True),
+        call([StridedArray(text) for text in _texts(draw, 4, 3, 2)], 6, True),
     ]
 
 

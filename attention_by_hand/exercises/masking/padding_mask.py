@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from autograder.student.authoring import Declaration, Draw, Run, Strided, call, tensor
+from autograder.student.authoring import Declaration, Draw, Run, StridedArray, call, tensor
 from autograder.student.engine.aspects import numbers_of
 
 EXERCISE = Declaration("padding_mask", "Which positions hold a token", ("lengths", "max_len"))
@@ -18,7 +18,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(tensor(draw.permutation(6)[:4] + 1)),
         call(lengths=tensor([3, 5, 1])),
         call(tensor([draw.integer(2, 5)])),
-        call(Strided(tensor(draw.permutation(5) + 1))),
+        call(StridedArray(tensor(draw.permutation(5) + 1))),
     ]
 
 

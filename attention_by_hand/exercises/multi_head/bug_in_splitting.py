@@ -24,7 +24,7 @@ BUG = Bug(
     shapes=lambda num_heads, d_k: [("B", "n", num_heads * d_k)],
     function="split",
     dull=_nothing_to_mix,
-    given=lambda num_heads, d_k: (num_heads,),
+    extra_arguments=lambda num_heads, d_k: (num_heads,),
 )
 
 
@@ -32,15 +32,11 @@ def _sizes(draw: Draw) -> list[Run]:
     return [call(draw.integer(low, low + 2), draw.integer(2, 9)) for low in (2, 4, 7)]
 
 
-@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
-def _shown(draw: Draw) -> list[Run]:
-    """Number the entries of a small x from 0, and print what each of the two makes of it. The
-    shapes are the same; compare the numbers."""
-    return _sizes(draw)
-
-
-@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
-def _hidden(draw: Draw) -> list[Run]:
-    """The function hands each head a run of d_k numbers from the wrong place. If every such run in
-    x holds the same d_k numbers, the place does not matter."""
-    return _sizes(draw)
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="Number the entries of a small x from 0, and print what each of the two makes of it. The "
+    "shapes are the same; compare the numbers.",
+    hides="The function hands each head a run of d_k numbers from the wrong place. If every such "
+    "run in x holds the same d_k numbers, the place does not matter.",
+)

@@ -13,7 +13,7 @@ from autograder.student.authoring import (
     Previous,
     Record,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     as_argument,
     call,
@@ -42,7 +42,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(our_attention(6, 3, attention_state(draw, 6)), draw.tensor(2, 5, 6)),
         call(attention=our_attention(8, 4, attention_state(draw, 8)), x=x),
         call(our_attention(8, 2, attention_state(draw, 8)), draw.tensor(3, 2, 8)),
-        call(our_attention(4, 2, attention_state(draw, 4)), Strided(draw.tensor(2, 3, 4))),
+        call(our_attention(4, 2, attention_state(draw, 4)), StridedArray(draw.tensor(2, 3, 4))),
         call(our_attention(2, 2, attention_state(draw, 2)), draw.tensor(1, 70, 2)),
         call(our_attention(2, 2, _faint(draw)), draw.tensor(2, 3, 2)),
     ]
@@ -101,7 +101,7 @@ def in_training(thing: Any) -> Any:
     return thing.train()
 
 
-@EXERCISE.judged("repeatable, and leaves the attention unchanged", 0.25, _attention_as_it_was)
+@EXERCISE.aspect("repeatable, and leaves the attention unchanged", 0.25, _attention_as_it_was)
 def _again(draw: Draw) -> list[Run]:
     """Mask through head_mask; do not write into the module's parameters. If you change its
     train/eval mode, restore it."""

@@ -90,7 +90,7 @@ def _in_use(draw: Draw) -> list[Run]:
     return runs
 
 
-@EXERCISE.judged("equal outputs", 1.0, _right_in_the_end)
+@EXERCISE.aspect("equal outputs", 1.0, _right_in_the_end)
 def _runs(draw: Draw) -> list[Run]:
     """in_proj_weight stacks W_q, W_k and W_v in this order, d_model rows each; out_proj is W_o.
     Both modules use nn.Linear's layout: transpose nothing."""
@@ -106,7 +106,7 @@ def projected(attention: Any, x: Any) -> tuple[Any, ...]:
     return tuple(getattr(attention, f"W_{name}")(x) for name in "qkvo")
 
 
-@EXERCISE.judged("every weight and every bias", 0.5, _right_in_the_end)
+@EXERCISE.aspect("every weight and every bias", 0.5, _right_in_the_end)
 def _state(draw: Draw) -> list[Run]:
     """There are four weights and four biases: in_proj_bias is packed like in_proj_weight, and
     out_proj has a bias of its own. nn.MultiheadAttention starts with zero biases, which hides one
@@ -119,7 +119,7 @@ def _state(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("a module without biases", 0.5, _right_in_the_end)
+@EXERCISE.aspect("a module without biases", 0.5, _right_in_the_end)
 def _weights_alone(draw: Draw) -> list[Run]:
     """With bias=False, in_proj_bias and out_proj.bias are None: copy only the weights."""
     run = _loaded(draw, 6, 2, bias=False)
@@ -136,7 +136,7 @@ def _overwritten(run: Run, step: int, state: Mapping[str, Array]) -> Run:
     return run.then_apply(as_argument(overwrite), Previous(step), dict(state))
 
 
-@EXERCISE.judged("returns the module it was given", 0.25, _right_in_the_end)
+@EXERCISE.aspect("returns the module it was given", 0.25, _right_in_the_end)
 def _returns(draw: Draw) -> list[Run]:
     """Copy into the `attention` you are given, and return it."""
     # The given module gets other numbers; what was returned must then have them, too.
@@ -185,7 +185,7 @@ def step_down(module: Any, *args: Any) -> None:
             write(parameter, parameter.detach() - 0.01 * slope)
 
 
-@EXERCISE.judged("the parameters stay trainable", 0.25, _right_in_the_end)
+@EXERCISE.aspect("the parameters stay trainable", 0.25, _right_in_the_end)
 def _trainable(draw: Draw) -> list[Run]:
     """Writing into a parameter under torch.no_grad() keeps it a parameter. A tensor assigned in its
     place is none, and a copy recorded by autograd becomes part of a graph: a training step updates
@@ -197,7 +197,7 @@ def _trainable(draw: Draw) -> list[Run]:
     return [run.then_apply(Previous(0), *inputs)]
 
 
-@EXERCISE.judged("leaves torch's module unchanged", 0.15, _right_in_the_end)
+@EXERCISE.aspect("leaves torch's module unchanged", 0.15, _right_in_the_end)
 def _theirs(draw: Draw) -> list[Run]:
     """Read from torch_attention, write to attention."""
     x = draw.tensor(2, 3, 6)

@@ -19,7 +19,7 @@ from autograder.student.authoring import (
     Finding,
     Record,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     module,
     part,
@@ -145,7 +145,7 @@ def _see_through(draw: Draw, d: int) -> State:
     return state | same | {f"W_{x}.bias": tensor(np.zeros(d), "float32") for x in "vo"}
 
 
-@EXERCISE.judged("dropout in training", 0.5, _dropout_is_right, only_if_right=True)
+@EXERCISE.aspect("dropout in training", 0.5, _dropout_is_right, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
     """Dropout goes between softmax and values. It zeroes a share p of the weights and divides the
     rest by 1 − p. Return the weights from before dropout."""
@@ -229,8 +229,8 @@ def _batch(draw: Draw) -> list[Run]:
 @EXERCISE.equals("non-contiguous views", 0.05)
 def _strided(draw: Draw) -> list[Run]:
     """reshape works on any view."""
-    inputs = [Strided(t) for t in qkv_inputs(draw, 2, 3, 4, 6)]
-    mask = Strided(tensor(draw.uniform(0.2, 2.0, 2), "float32"))
+    inputs = [StridedArray(t) for t in qkv_inputs(draw, 2, 3, 4, 6)]
+    mask = StridedArray(tensor(draw.uniform(0.2, 2.0, 2), "float32"))
     return [module(6, 2, state=attention_state(draw, 6)).then(*inputs).then(*inputs, mask)]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autograder.student.authoring import Declaration, Draw, Record, Run, Strided, call, plain
+from autograder.student.authoring import Declaration, Draw, Record, Run, StridedArray, call, plain
 
 EXERCISE = Declaration(
     "multi_head_numpy", "Several heads in NumPy", ("query", "key", "value", "num_heads")
@@ -84,7 +84,7 @@ def _dtypes(draw: Draw) -> list[Run]:
 @EXERCISE.equals("non-contiguous views", 0.1)
 def _strided(draw: Draw) -> list[Run]:
     """reshape works on any view."""
-    return [call(*(Strided(a) for a in _three(draw, 3, 4, 6)), 2)]
+    return [call(*(StridedArray(a) for a in _three(draw, 3, 4, 6)), 2)]
 
 
 EXERCISE.leaves_inputs_alone(0.1, _runs, _large)

@@ -1,6 +1,6 @@
 """`split_heads`: from features to heads."""
 
-from autograder.student.authoring import Declaration, Draw, Run, Strided, call, tensor
+from autograder.student.authoring import Declaration, Draw, Run, StridedArray, call, tensor
 
 EXERCISE = Declaration("split_heads", "From features to heads", ("x", "num_heads"))
 
@@ -64,7 +64,7 @@ EXERCISE.gradients(
 @EXERCISE.equals("a non-contiguous view", 0.1)
 def _strided(draw: Draw) -> list[Run]:
     """x may be a slice of a larger tensor: reshape copies where a view is impossible."""
-    return [call(Strided(draw.tensor(2, 5, 6)), 2)]
+    return [call(StridedArray(draw.tensor(2, 5, 6)), 2)]
 
 
 @EXERCISE.keeps_dtypes(0.1)

@@ -30,14 +30,15 @@ BUG = Bug(
 )
 
 
-@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
-def _shown(draw: Draw) -> list[Run]:
-    """The last query stands at the last key's position. Where does the function put it? Think of a
-    model that writes: it brings one new query, and finds all earlier keys in its cache."""
+def _sizes(draw: Draw) -> list[Run]:
     return [call(draw.integer(3, 5)), call(draw.integer(6, 9)), call(draw.integer(10, 30))]
 
 
-@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
-def _hidden(draw: Draw) -> list[Run]:
-    """With how many queries is the first one at position 0, as the function believes?"""
-    return [call(draw.integer(3, 5)), call(draw.integer(6, 9)), call(draw.integer(10, 30))]
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="The last query stands at the last key's position. Where does the function put it? Think "
+    "of a model that writes: it brings one new query, and finds all earlier keys in its "
+    "cache.",
+    hides="With how many queries is the first one at position 0, as the function believes?",
+)

@@ -13,7 +13,7 @@ from autograder.student.authoring import (
     Previous,
     Recipe,
     Run,
-    Strided,
+    StridedArray,
     as_argument,
     call,
     tensor,
@@ -110,7 +110,7 @@ def _shapes(draw: Draw) -> list[Run]:
     climb = made_by(climbing)
     return [
         call(split, draw.double(2, 5, 6), _order(draw, 5)),
-        call(climb, Strided(_growing(draw, 3, 9, 2)), Strided(_ring(9))),
+        call(climb, StridedArray(_growing(draw, 3, 9, 2)), StridedArray(_ring(9))),
         call(climb, _growing(draw, 1, 70, 1), _ring(70)),
         call(climb, tensor(1e-5 * _growing(draw, 2, 4, 2).data), _ring(4)),
     ]

@@ -15,7 +15,7 @@ from autograder.student.authoring import (
     Record,
     Run,
     Step,
-    Strided,
+    StridedArray,
     Trial,
     as_argument,
     describe,
@@ -23,7 +23,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
-from autograder.student.engine.aspects import compare, each, numbers_of
+from autograder.student.engine.aspects import compare, judge_each, numbers_of
 from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.state import write
 
@@ -39,7 +39,7 @@ def _runs(draw: Draw) -> list[Run]:
         module(d_model=4, max_len=9).then(x=draw.tensor(3, 2, 4)),
         module(6, 6).then(draw.tensor(1, 4, 6)).then(draw.tensor(4, 3, 6)),
         module(8).then(draw.tensor(4, 4, 8), 0),
-        module(4).then(Strided(draw.tensor(2, 3, 4))),
+        module(4).then(StridedArray(draw.tensor(2, 3, 4))),
         module(6, 5).then(draw.tensor(1, 3, 6, scale=1e-4)),
         module(2, 80).then(draw.tensor(1, 70, 2)),
         module(2).then(draw.tensor(1, 66, 2)),
@@ -114,7 +114,7 @@ def _filled(model: Run, numbers: np.ndarray) -> Run:
     return kept.then_apply(as_argument(fill), Previous(0), tensor(numbers, "float32"))
 
 
-@EXERCISE.judged(
+@EXERCISE.aspect(
     "the buffer pe", 0.25, lambda trial: compare(trial.record.value, trial.expected.value)
 )
 def _buffer(draw: Draw) -> list[Run]:
@@ -141,7 +141,7 @@ def _moves_along(trials: Sequence[Trial]) -> Finding:
         return Finding(False, "expected no parameters, got some")
     if raised and "AttributeError" in raised.types:
         return Finding(False, "the module has no buffer called pe")
-    return each(_has_moved)(trials[:1])
+    return judge_each(_has_moved)(trials[:1])
 
 
 def _there_and_back(model: Run) -> Run:
@@ -149,7 +149,7 @@ def _there_and_back(model: Run) -> Run:
     return replace(model, steps=(*model.steps, *moves))
 
 
-@EXERCISE.judged_together("no parameters, and pe moves with the module", 0.25, _moves_along)
+@EXERCISE.aspect_over_runs("no parameters, and pe moves with the module", 0.25, _moves_along)
 def _moved(draw: Draw) -> list[Run]:
     """A plain attribute stays behind when the module changes dtype or device, and a parameter is
     trained; a buffer moves along and is not trained."""
@@ -176,7 +176,7 @@ def _dropped(trial: Trial) -> Finding:
     return Finding(not problem, problem)
 
 
-@EXERCISE.judged("dropout in training", 0.25, _dropped, only_if_right=True)
+@EXERCISE.aspect("dropout in training", 0.25, _dropped, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
     """Dropout acts on the sum of x and the encoding."""
     # Some calls in training mode and one in eval mode; with p = 1 nothing is random.

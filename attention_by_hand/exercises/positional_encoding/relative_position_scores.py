@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from autograder.student.authoring import Array, Declaration, Draw, Run, Strided, call
+from autograder.student.authoring import Array, Declaration, Draw, Run, StridedArray, call
 
 EXERCISE = Declaration(
     "relative_position_scores",
@@ -59,7 +59,7 @@ def _chunk(draw: Draw) -> list[Run]:
     return [
         call(*_qka(draw, 2, 5, 6), _KEY),
         call(*_qka(draw, 1, 4, 5), _BOTH),
-        call(*map(Strided, _qka(draw, 4, 2, 4)), _BOTH),
+        call(*map(StridedArray, _qka(draw, 4, 2, 4)), _BOTH),
         call(*_qka(draw, 2, 70, 68, 1, (1, 1)), _BOTH),
         call(*_qka(draw, 70, 2, 68, 1, (1, 1)), _BOTH),
         call(*_qka(draw, 3, 1, 2), _KEY),

@@ -133,7 +133,7 @@ def _dtype_kept(trial: Trial) -> Finding:
     return Finding(bool(off < within), f"the result is off by {off:.2g}", float(off), within)
 
 
-@EXERCISE.judged("dtype", 0.25, _dtype_kept, only_if_right=True)
+@EXERCISE.aspect("dtype", 0.25, _dtype_kept, only_if_right=True)
 def _dtypes(draw: Draw) -> list[Run]:
     """The result has x's dtype: convert cosines and sines to it before multiplying."""
     # Angles may be computed in float32, so right answers differ in its last digits.

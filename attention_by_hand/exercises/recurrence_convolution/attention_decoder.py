@@ -10,7 +10,7 @@ from autograder.student.authoring import (
     Draw,
     Record,
     Run,
-    Strided,
+    StridedArray,
     module,
     part,
     plain,
@@ -79,7 +79,7 @@ def _runs(draw: Draw) -> list[Run]:
         _decoder(draw, 7, 3, 4, 5).then(*_given(draw, 2, 3, 4, 7, 4, 5)),
         named.then(memory=memory, state=state, target=target, memory_mask=None),
         _decoder(draw, 4, 4, 4, 4).then(*_given(draw, 3, 3, 3, 4, 4, 4), None),
-        _decoder(draw, 9, 2, 5, 3).then(*map(Strided, _given(draw, 2, 5, 2, 9, 5, 3))),
+        _decoder(draw, 9, 2, 5, 3).then(*map(StridedArray, _given(draw, 2, 5, 2, 9, 5, 3))),
         _decoder(draw, 3, 1, 2, 2).then(*_given(draw, 1, 12, 3, 3, 2, 2)),
         _decoder(draw, 3, 1, 2, 1).then(*_given(draw, 1, 2, 70, 3, 2, 1)),
         _decoder(draw, 2, 1, 1, 1).then(*_given(draw, 1, 70, 2, 2, 1, 1)),
@@ -125,7 +125,8 @@ def _masked(draw: Draw) -> list[Run]:
             *_given(draw, 2, 3, 4, 7, 4, 5), tensor(random_mask(draw, 2, 4))
         ),
         _decoder(draw, 5, 2, 3, 3).then(
-            *_given(draw, 3, 2, 3, 5, 3, 3), memory_mask=Strided(tensor(random_mask(draw, 3, 3)))
+            *_given(draw, 3, 2, 3, 5, 3, 3),
+            memory_mask=StridedArray(tensor(random_mask(draw, 3, 3))),
         ),
         _decoder(draw, 4, 2, 3, 2).then(
             *_given(draw, 1, 4, 6, 4, 3, 2), tensor(random_mask(draw, 1, 6))

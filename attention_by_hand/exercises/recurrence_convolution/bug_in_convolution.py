@@ -38,14 +38,10 @@ def _sizes(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
-def _shown(draw: Draw) -> list[Run]:
-    """Let x be zero but at one position, and look at where its number goes: to one side with one
-    function, to which side with the other?"""
-    return _sizes(draw)
-
-
-@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
-def _hidden(draw: Draw) -> list[Run]:
-    """Which kernels, other than constant ones, look the same from either end?"""
-    return _sizes(draw)
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="Let x be zero but at one position, and look at where its number goes: to one side with "
+    "one function, to which side with the other?",
+    hides="Which kernels, other than constant ones, look the same from either end?",
+)

@@ -12,7 +12,7 @@ from autograder.student.authoring import (
     Previous,
     Record,
     Run,
-    Strided,
+    StridedArray,
     as_argument,
     call,
     tensor,
@@ -105,7 +105,7 @@ def _calls(draw: Draw) -> list[Run]:
 @EXERCISE.equals("any leading axes, and views", 0.25)
 def _shapes(draw: Draw) -> list[Run]:
     """Positions are the last axis but one, features the last; count axes from the end."""
-    views = [Strided(x) for x in (*_text(draw, 5, 2, 3, 2), *_state(draw, 2, 3, 2))]
+    views = [StridedArray(x) for x in (*_text(draw, 5, 2, 3, 2), *_state(draw, 2, 3, 2))]
     return [
         call(*_text(draw, 5, 2, 3, 2, 3, 2), 2),
         call(*_text(draw, 4, 3, 2, 2, 2), 3, _state(draw, 3, 2, 2, 2)),

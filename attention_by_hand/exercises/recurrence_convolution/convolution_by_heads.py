@@ -1,7 +1,7 @@
 """`convolution_by_heads`: a convolution as attention whose heads each look one step away."""
 
 from attention_by_hand.exercises.shared import OUTPUT_AND_WEIGHTS
-from autograder.student.authoring import Array, Declaration, Draw, Run, Strided, call
+from autograder.student.authoring import Array, Declaration, Draw, Run, StridedArray, call
 
 EXERCISE = Declaration(
     "convolution_by_heads",
@@ -31,7 +31,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(weight=weight, x=x, bias=None),
         call(*_given(draw, 3, 3, 3, 3, 3), None),
         call(*_given(draw, 2, 9, 2, 1, 7)),
-        call(*map(Strided, _given(draw, 2, 4, 3, 2, 3))),
+        call(*map(StridedArray, _given(draw, 2, 4, 3, 2, 3))),
         call(*_given(draw, 1, 70, 1, 1, 3)),
         call(draw.tensor(2, 4, 2, scale=1e-3), _given(draw, 2, 4, 2, 3, 3)[1]),
     ]
@@ -64,7 +64,7 @@ def _biased(draw: Draw) -> list[Run]:
     """The bias is added once to every output, at the ends as well, and not once by each head."""
     return [
         call(*_given(draw, 2, 4, 3, 5, 3), draw.tensor(5)),
-        call(*_given(draw, 1, 5, 2, 2, 5), bias=Strided(draw.tensor(2))),
+        call(*_given(draw, 1, 5, 2, 2, 5), bias=StridedArray(draw.tensor(2))),
         call(*_given(draw, 3, 2, 3, 3, 1), draw.tensor(3)),
     ]
 

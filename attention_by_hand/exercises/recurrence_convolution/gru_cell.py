@@ -13,7 +13,7 @@ from autograder.student.authoring import (
     Previous,
     Record,
     Run,
-    Strided,
+    StridedArray,
     as_argument,
     module,
     tensor,
@@ -67,7 +67,7 @@ def _runs(draw: Draw) -> list[Run]:
         _cell(draw, 3, 4).then(*_given(draw, 2, 3, 4)),
         named.then(h=h, x=x),
         _cell(draw, 5, 2).then(*_given(draw, 4, 5, 2)),
-        _cell(draw, 4, 3).then(*map(Strided, _given(draw, 3, 4, 3))),
+        _cell(draw, 4, 3).then(*map(StridedArray, _given(draw, 3, 4, 3))),
         module(3, 4, state=unbiased).then(*small),
     ]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autograder.student.authoring import Declaration, Draw, Record, Run, Strided, call, tensor
+from autograder.student.authoring import Declaration, Draw, Record, Run, StridedArray, call, tensor
 
 EXERCISE = Declaration("layers_to_see_all", "How many layers it takes", ("reads",))
 
@@ -40,7 +40,7 @@ def _runs(draw: Draw) -> list[Run]:
         *_told(np.ones((n, n), bool), _window(n, -1, 0, 1), _window(7, -2, -1, 0, 1, 2)),
         *_told(np.ones((1, 1), bool), _window(2, -1, 0, 1), _window(19, -1, 0, 1)),
         call(reads=tensor(_window(11, -3, 0, 3, 1, -1))),
-        call(Strided(tensor(_window(6, -1, 0, 1)))),
+        call(StridedArray(tensor(_window(6, -1, 0, 1)))),
     ]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attention_by_hand.exercises.shared import makes_nothing_larger, qkv
-from autograder.student.authoring import Declaration, Draw, Run, Strided, call, tensor
+from autograder.student.authoring import Declaration, Draw, Run, StridedArray, call, tensor
 
 EXERCISE = Declaration("linear_attention", "Linear attention", ("query", "key", "value", "causal"))
 
@@ -55,8 +55,8 @@ def _shapes(draw: Draw) -> list[Run]:
     return [
         call(*qkv(draw, 3, 4, 2, 5, 2, 3)),
         call(*qkv(draw, 3, 3, 2, 4, 3, 1, 2), True),
-        call(*map(Strided, qkv(draw, 4, 3, 2, 3, 2))),
-        call(*map(Strided, qkv(draw, 4, 4, 2, 3, 2)), True),
+        call(*map(StridedArray, qkv(draw, 4, 3, 2, 3, 2))),
+        call(*map(StridedArray, qkv(draw, 4, 4, 2, 3, 2)), True),
     ]
 
 

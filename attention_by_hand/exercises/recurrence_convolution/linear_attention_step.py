@@ -6,7 +6,7 @@ from autograder.student.authoring import (
     Draw,
     Previous,
     Run,
-    Strided,
+    StridedArray,
     call,
     tensor,
 )
@@ -48,7 +48,7 @@ def _first(draw: Draw) -> list[Run]:
 
 def _continued(draw: Draw) -> list[Run]:
     query, key, value = _given(draw, 1, 2, 4)
-    views = [Strided(array) for array in (*_given(draw, 2, 3, 2), *_state(draw, 2, 3, 2))]
+    views = [StridedArray(array) for array in (*_given(draw, 2, 3, 2), *_state(draw, 2, 3, 2))]
     return [
         call(*_given(draw, 2, 3, 4), _state(draw, 2, 3, 4)),
         call(value=value, key=key, query=query, state=_state(draw, 1, 2, 4)),

@@ -31,15 +31,11 @@ def _sizes(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
-def _shown(draw: Draw) -> list[Run]:
-    """Which numbers share a mean and a variance here, and which should? Give the tokens of one
-    sequence different means, or spreads."""
-    return _sizes(draw)
-
-
-@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
-def _hidden(draw: Draw) -> list[Run]:
-    """When is the mean of a whole sequence the mean of each of its tokens, and its variance theirs?
-    The tokens need not be equal for that."""
-    return _sizes(draw)
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="Which numbers share a mean and a variance here, and which should? Give the tokens of "
+    "one sequence different means, or spreads.",
+    hides="When is the mean of a whole sequence the mean of each of its tokens, and its variance "
+    "theirs? The tokens need not be equal for that.",
+)

@@ -11,7 +11,7 @@ from autograder.student.authoring import (
     Previous,
     Recipe,
     Run,
-    Strided,
+    StridedArray,
     as_argument,
     call,
     tensor,
@@ -154,7 +154,7 @@ def _wider(draw: Draw) -> list[Run]:
 def _function(draw: Draw) -> list[Run]:
     return [
         call(as_argument(wave), draw.tensor(2, 5, 3), 2),
-        call(as_argument(wave), Strided(draw.tensor(2, 4, 3)), 3),
+        call(as_argument(wave), StridedArray(draw.tensor(2, 4, 3)), 3),
     ]
 
 

@@ -17,7 +17,7 @@ from autograder.student.authoring import (
     Declaration,
     Draw,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     as_argument,
     module,
@@ -73,7 +73,7 @@ def _named_paths(draw: Draw) -> list[Run]:
     return [for_the_name(run, draw, "paths", x, 128) for run in runs]
 
 
-EXERCISE.judged(
+EXERCISE.aspect(
     "whole samples are dropped, or kept",
     0.75,
     in_draws(_whole),
@@ -90,7 +90,7 @@ def _share(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None
     return f"about {share:.0%} are dropped; expected {p:.0%}" if abs(share - p) > 0.085 else None
 
 
-@EXERCISE.judged("a share p of them is dropped", 0.35, in_draws(_share), only_if_right=True)
+@EXERCISE.aspect("a share p of them is dropped", 0.35, in_draws(_share), only_if_right=True)
 def _many_paths(draw: Draw) -> list[Run]:
     """p is the probability of being dropped, not of being kept."""
     return [drawn_calls(run, draw, _samples(draw, 512, 2), 3) for run in _two_paths(draw)]
@@ -100,7 +100,7 @@ def _scale(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None
     return wrong_scale(pattern(np.stack(outputs) / x)[1], _p(trial))
 
 
-EXERCISE.judged(
+EXERCISE.aspect(
     "kept samples are divided by 1 − p",
     0.4,
     in_draws(_scale),
@@ -125,7 +125,7 @@ def _each(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
     return problem
 
 
-EXERCISE.judged(
+EXERCISE.aspect(
     "each sample is drawn on its own, in each call",
     0.3,
     in_draws(_each),
@@ -141,7 +141,7 @@ def _all(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
     return next(filter(None, (problem(trial, x, outputs) for problem in problems)), None)
 
 
-@EXERCISE.judged("any number of axes", 0.15, in_draws(_all))
+@EXERCISE.aspect("any number of axes", 0.15, in_draws(_all))
 def _shapes(draw: Draw) -> list[Run]:
     """The draws have as many axes of length 1 after B as x has further axes."""
     # One axis, two, four: any draws will do, as long as each sample is whole.
@@ -159,7 +159,7 @@ def _evaluated(draw: Draw) -> list[Run]:
         module(P).then(draw.tensor(3, 2, 4)),
         module(P).then(draw.tensor(1, 3, scale=1e-4)),
         module(1.0).then(x=draw.tensor(4, 3)),
-        module(0.5).then(Strided(draw.tensor(2, 3))),
+        module(0.5).then(StridedArray(draw.tensor(2, 3))),
     ]
 
 
@@ -191,7 +191,7 @@ def _gradient(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | N
     return None if followed else "the gradient is not scaled like x"
 
 
-@EXERCISE.judged(
+@EXERCISE.aspect(
     "the gradient of a dropped sample is 0", 0.05, in_draws(_gradient), only_if_right=True
 )
 def _learns(draw: Draw) -> list[Run]:

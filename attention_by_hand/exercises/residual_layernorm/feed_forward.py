@@ -24,7 +24,7 @@ from autograder.student.authoring import (
     Declaration,
     Draw,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     as_argument,
     module,
@@ -96,7 +96,7 @@ def _shapes(draw: Draw) -> list[Run]:
         _ff(draw, 1, 2).then(draw.tensor(2, 3, 1)),
         _ff(draw, 2, 1).then(draw.tensor(1, 70, 2)),
         module(3, 4, state=_faint(draw)).then(draw.tensor(2, 3, 3)),
-        _ff(draw, 4, 6).then(Strided(draw.tensor(2, 3, 4))),
+        _ff(draw, 4, 6).then(StridedArray(draw.tensor(2, 3, 4))),
     ]
 
 
@@ -155,7 +155,7 @@ def _showing(draw: Draw, n: int) -> list[tuple[Run, Array]]:
     ]
 
 
-@EXERCISE.judged(
+@EXERCISE.aspect(
     "dropout in training, between the layers", 0.4, in_draws(_dropped), only_if_right=True
 )
 def _dropout(draw: Draw) -> list[Run]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autograder.student.authoring import Declaration, Draw, Run, Strided, call, tensor
+from autograder.student.authoring import Declaration, Draw, Run, StridedArray, call, tensor
 
 EXERCISE = Declaration("gelu", "The Gaussian error linear unit", ("x",), forbids=("gelu",))
 
@@ -46,7 +46,7 @@ def _shapes(draw: Draw) -> list[Run]:
     return [
         call(draw.tensor()),
         call(draw.tensor(0)),
-        call(Strided(draw.tensor(3, 4))),
+        call(StridedArray(draw.tensor(3, 4))),
         call(draw.tensor(2, 1, 3, 1, 2)),
     ]
 

@@ -16,7 +16,7 @@ from autograder.student.authoring import (
     Finding,
     Record,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     describe,
     module,
@@ -57,7 +57,7 @@ def _shapes(draw: Draw) -> list[Run]:
         _norm(draw, 5, 5),
         _norm(draw, 4, 3, 4),
         _norm(draw, 6, 2, 3, 1, 6),
-        module(4, state=norm_state(draw, 4)).then(Strided(tokens(draw, 3, 2, 4))),
+        module(4, state=norm_state(draw, 4)).then(StridedArray(tokens(draw, 3, 2, 4))),
     ]
 
 
@@ -89,7 +89,7 @@ def _near_the_bias(trial: Trial) -> Finding:
     return Finding(True, error=float(np.abs(numbers - wanted).max())) if near.all() else found
 
 
-@EXERCISE.judged("a token whose features are all equal", 0.2, _near_the_bias)
+@EXERCISE.aspect("a token whose features are all equal", 0.2, _near_the_bias)
 def _constant(draw: Draw) -> list[Run]:
     """Its deviations and its variance are 0. 0 / √(0 + ε) is 0, so the result is the bias."""
     # So small that the squares' rounding errors stay below ε.

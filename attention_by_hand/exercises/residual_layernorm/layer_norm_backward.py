@@ -1,7 +1,7 @@
 """`layer_norm_backward`: layer normalisation, backwards."""
 
 from attention_by_hand.exercises.residual_layernorm.shared import inference_tensor, slopes
-from autograder.student.authoring import Declaration, Draw, Run, Strided, call, tensor
+from autograder.student.authoring import Declaration, Draw, Run, StridedArray, call, tensor
 from autograder.student.engine.runs import made_by
 
 EXERCISE = Declaration(
@@ -53,7 +53,7 @@ def _shapes(draw: Draw) -> list[Run]:
         call(*slopes(draw, 5)),
         call(*slopes(draw, 2, 3, 1, 6)),
         call(*slopes(draw, 3, 1)),
-        call(Strided(grad), Strided(x), Strided(weight)),
+        call(StridedArray(grad), StridedArray(x), StridedArray(weight)),
     ]
 
 

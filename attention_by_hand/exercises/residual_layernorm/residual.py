@@ -22,7 +22,7 @@ from autograder.student.authoring import (
     Declaration,
     Draw,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     as_argument,
     module,
@@ -134,7 +134,7 @@ def _shapes(draw: Draw) -> list[Run]:
             layer.then(tokens(draw, 6), 0.3),
             _around_function(draw, 1, norm_first=first).then(tokens(draw, 3, 1)),
             layer.then(tokens(draw, 3, 6), 0.3, size=2.0),
-            layer.then(Strided(tokens(draw, 2, 1, 3, 6)), size=0.5),
+            layer.then(StridedArray(tokens(draw, 2, 1, 3, 6)), size=0.5),
         ]
     return runs
 
@@ -191,7 +191,7 @@ def _dropped_whole(draw: Draw) -> list[Run]:
     return [run.in_training() for run in runs]
 
 
-@EXERCISE.judged(
+@EXERCISE.aspect(
     "dropout on the sublayer's output, in training", 0.4, in_draws(_dropped), only_if_right=True
 )
 def _dropout(draw: Draw) -> list[Run]:

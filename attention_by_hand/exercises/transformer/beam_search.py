@@ -23,7 +23,7 @@ from autograder.student.authoring import (
     Recipe,
     Record,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     call,
     describe,
@@ -138,7 +138,7 @@ def _garden(draw: Draw, length: int, lead: int = 0) -> Recipe:
 _PLAIN = {"length_penalty": 0.0}  # the score is log p: the penalty has an aspect of its own
 
 
-@EXERCISE.judged("a better sequence after a worse beginning", 1.25, _same_best)
+@EXERCISE.aspect("a better sequence after a worse beginning", 1.25, _same_best)
 def _runs(draw: Draw) -> list[Run]:
     """At every step, add each beam's log p to the log-softmax of what may follow it, and keep the
     best of all of these together. The position in the flattened scores tells which beam is
@@ -215,7 +215,7 @@ def _every_pair(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("the length penalty", 0.75, _same_best)
+@EXERCISE.aspect("the length penalty", 0.75, _same_best)
 def _penalised(draw: Draw) -> list[Run]:
     """log p is negative and falls with every token. Dividing it by a number that grows with the
     length makes up for part of that; with α = 0, for none of it."""
@@ -244,7 +244,7 @@ def _nearly_sure(draw: Draw) -> Run:
     return call(model, _some_source(draw), _BOS, _EOS, 4, 1, 0.0)
 
 
-@EXERCISE.judged("one beam is greedy decoding", 0.4, _same_best)
+@EXERCISE.aspect("one beam is greedy decoding", 0.4, _same_best)
 def _of_one(draw: Draw) -> list[Run]:
     """With beam_size 1, the likeliest token is taken at every step, until it is eos."""
     real = real_model(draw), tensor([[3, 5, 7, 4]])
@@ -252,14 +252,14 @@ def _of_one(draw: Draw) -> list[Run]:
         call(_garden(draw, 4), _some_source(draw), _BOS, _EOS, 6, 1, 0.0),
         call(_mixed(draw), _some_source(draw), _BOS, _EOS, 4, beam_size=1, **_PLAIN),
         call(*real, 1, 2, 4, beam_size=1, **_PLAIN),
-        call(real[0], Strided(real[1]), 3, 2, 3, 1, 0.0),
+        call(real[0], StridedArray(real[1]), 3, 2, 3, 1, 0.0),
         call(real[0], tensor([[3]]), 1, 2, 3, 1, 0.0),
         call(_garden(draw, 4), tensor(draw.integers(1, 5, 1, 70)), _BOS, _EOS, 70, 1, 0.0),
         _nearly_sure(draw),
     ]
 
 
-@EXERCISE.judged("beams unfinished at max_len", 0.4, _same_best)
+@EXERCISE.aspect("beams unfinished at max_len", 0.4, _same_best)
 def _unfinished(draw: Draw) -> list[Run]:
     """They count as they are, with their log p and their length."""
     runs = []
@@ -272,7 +272,7 @@ def _unfinished(draw: Draw) -> list[Run]:
     return runs
 
 
-@EXERCISE.judged("more beams than possible sequences", 0.35, _same_best)
+@EXERCISE.aspect("more beams than possible sequences", 0.35, _same_best)
 def _wide(draw: Draw) -> list[Run]:
     """topk cannot return more than there is: take beam_size or all of them, whichever is less."""
     # More beams than possible sequences: none can be missed.
@@ -289,7 +289,7 @@ def _wide(draw: Draw) -> list[Run]:
     return runs
 
 
-@EXERCISE.judged("eos at once, and a max_len of 1", 0.3, _same_best)
+@EXERCISE.aspect("eos at once, and a max_len of 1", 0.3, _same_best)
 def _ends(draw: Draw) -> list[Run]:
     """A beam may be finished after its first token, and max_len may be 1."""
     a, b, *_ = _words(draw, 6)
@@ -301,14 +301,14 @@ def _ends(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("decodes in eval mode", 0.25, _same_best)
+@EXERCISE.aspect("decodes in eval mode", 0.25, _same_best)
 def _in_training(draw: Draw) -> list[Run]:
     """Dropout must not act while decoding, whatever mode the model comes in."""
     run = applied(in_training, _garden(draw, 3))
     return [run.then(Previous(0), _some_source(draw), _BOS, _EOS, 4, 2, 0.0)]
 
 
-@EXERCISE.judged("restores each module's mode", 0.2, modes_kept, only_if_right=True)
+@EXERCISE.aspect("restores each module's mode", 0.2, modes_kept, only_if_right=True)
 def _modes(draw: Draw) -> list[Run]:
     """A part of a model in training may be in eval mode, frozen. Remember the mode of each of
     model.modules(), and restore each."""
@@ -318,7 +318,7 @@ def _modes(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("without gradients", 0.1, _same_best, only_if_right=True)
+@EXERCISE.aspect("without gradients", 0.1, _same_best, only_if_right=True)
 def _no_gradients(draw: Draw) -> list[Run]:
     """Under torch.no_grad() or torch.inference_mode(), the model keeps nothing for a backward pass
     that never comes."""

@@ -46,15 +46,11 @@ def _sizes(draw: Draw) -> list[Run]:
     return [call(draw.integer(2, 4)), call(draw.integer(5, 9)), call(draw.integer(10, 40))]
 
 
-@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
-def _shown(draw: Draw) -> list[Run]:
-    """How much does one token count in a row of two, and how much in a row of ten? Let the loss be
-    high where the rows are short."""
-    return _sizes(draw)
-
-
-@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
-def _hidden(draw: Draw) -> list[Run]:
-    """A mean of means is the mean of all where every part has the same size. Padding may be there
-    all the same."""
-    return _sizes(draw)
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="How much does one token count in a row of two, and how much in a row of ten? Let the "
+    "loss be high where the rows are short.",
+    hides="A mean of means is the mean of all where every part has the same size. Padding may be "
+    "there all the same.",
+)

@@ -13,7 +13,7 @@ from attention_by_hand.exercises.layer_dropout import (
 from attention_by_hand.exercises.parameters import causal, layer_run, layer_state
 from attention_by_hand.exercises.shared import random_mask
 from attention_by_hand.exercises.transformer.parameters import ENCODER
-from autograder.student.authoring import Declaration, Draw, Run, Step, Strided, module, tensor
+from autograder.student.authoring import Declaration, Draw, Run, Step, StridedArray, module, tensor
 
 EXERCISE = Declaration(
     "EncoderLayer",
@@ -40,7 +40,7 @@ def _post(draw: Draw) -> list[Run]:
         _encoder(draw, 4, 1, 7, norm_first=False).then(draw.tensor(3, 1, 4), None),
         _encoder(draw, 1, 1, 1).then(draw.tensor(2, 3, 1)),
         _encoder(draw, 2, 2, 2, dtype="float64").then(draw.double(1, 70, 2)),
-        _encoder(draw, 6, 2, 4).then(Strided(draw.tensor(2, 3, 6))).then(draw.tensor(1, 2, 6)),
+        _encoder(draw, 6, 2, 4).then(StridedArray(draw.tensor(2, 3, 6))).then(draw.tensor(1, 2, 6)),
     ]
 
 

@@ -29,7 +29,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
-from autograder.student.engine.aspects import compare, each
+from autograder.student.engine.aspects import compare, judge_each
 
 EXERCISE = Declaration(
     "greedy_decode",
@@ -106,10 +106,10 @@ def _has_stopped(trial: Trial) -> Finding:
 def _stops(trials: Sequence[Trial]) -> Finding:
     if any(t.record.raised and t.record.raised.message == ASKED_ON for t in trials):
         return Finding(False, ASKED_ON)
-    return each(_has_stopped)(trials)
+    return judge_each(_has_stopped)(trials)
 
 
-@EXERCISE.judged_together("stops when all rows are done", 0.5, _stops)
+@EXERCISE.aspect_over_runs("stops when all rows are done", 0.5, _stops)
 def _stopped(draw: Draw) -> list[Run]:
     """Once every row has its eos, there is no reason to call the model again."""
     first, source = _ending(draw, (2, 3), strict=True)
@@ -151,7 +151,7 @@ def _in_training(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("restores each module's mode", 0.25, modes_kept, only_if_right=True)
+@EXERCISE.aspect("restores each module's mode", 0.25, modes_kept, only_if_right=True)
 def _modes(draw: Draw) -> list[Run]:
     """A part of a model in training may be in eval mode, frozen. Remember the mode of each of
     model.modules(), and restore each."""

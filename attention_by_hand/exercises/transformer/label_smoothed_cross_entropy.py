@@ -3,7 +3,7 @@
 import numpy as np
 
 from attention_by_hand.exercises.parameters import padded, token_ids
-from autograder.student.authoring import Array, Declaration, Draw, Run, Strided, call, tensor
+from autograder.student.authoring import Array, Declaration, Draw, Run, StridedArray, call, tensor
 
 EXERCISE = Declaration(
     "label_smoothed_cross_entropy",
@@ -98,7 +98,7 @@ EXERCISE.leaves_inputs_alone(0.1, _runs, _padded)
 @EXERCISE.equals("non-contiguous views", 0.1)
 def _strided(draw: Draw) -> list[Run]:
     """reshape works on any view."""
-    return [call(Strided(_logits(draw, 2, 3, 5)), Strided(token_ids(draw, 2, 3, 5)))]
+    return [call(StridedArray(_logits(draw, 2, 3, 5)), StridedArray(token_ids(draw, 2, 3, 5)))]
 
 
 EXERCISE.follows_its_inputs(_runs, _padded)

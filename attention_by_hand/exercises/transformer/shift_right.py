@@ -1,6 +1,6 @@
 """`shift_right`: what the decoder reads in training."""
 
-from autograder.student.authoring import Declaration, Draw, Run, Strided, call, tensor
+from autograder.student.authoring import Declaration, Draw, Run, StridedArray, call, tensor
 
 EXERCISE = Declaration("shift_right", "What the decoder reads in training", ("target", "bos_id"))
 
@@ -33,7 +33,7 @@ def _shapes(draw: Draw) -> list[Run]:
 @EXERCISE.equals("a non-contiguous view", 0.05)
 def _strided(draw: Draw) -> list[Run]:
     """Any view will do."""
-    return [call(Strided(tensor(draw.integers(3, 9, 3, 4))), 1)]
+    return [call(StridedArray(tensor(draw.integers(3, 9, 3, 4))), 1)]
 
 
 @EXERCISE.keeps_dtypes(0.1)

@@ -10,7 +10,7 @@ from autograder.student.authoring import (
     Previous,
     Record,
     Run,
-    Strided,
+    StridedArray,
     module,
     plain,
     tensor,
@@ -45,7 +45,7 @@ def _logits(draw: Draw) -> list[Run]:
         _embedding(draw, 9, 8).then_method("logits", draw.tensor(2, 5, 8)),
         _embedding(draw, 6, 6).then_method("logits", h=draw.tensor(3, 1, 6)),
         _embedding(draw, 3, 1).then_method("logits", draw.tensor(2, 3, 1)),
-        _embedding(draw, 4, 4).then_method("logits", Strided(draw.tensor(1, 3, 4))),
+        _embedding(draw, 4, 4).then_method("logits", StridedArray(draw.tensor(1, 3, 4))),
     ]
 
 
@@ -68,7 +68,7 @@ def _shapes(draw: Draw) -> list[Run]:
     return [
         run.then(tensor(draw.integers(0, 6, 5))),
         run.then(tensor(draw.integers(0, 6, 2, 3, 2))),
-        run.then(Strided(tensor(draw.integers(0, 6, 3, 2)))),
+        run.then(StridedArray(tensor(draw.integers(0, 6, 3, 2)))),
         run.then_method("logits", draw.tensor(4)),
         run.then_method("logits", draw.tensor(2, 2, 3, 4)),
     ]

@@ -21,7 +21,7 @@ from autograder.student.authoring import (
     Previous,
     Record,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     describe,
     module,
@@ -36,7 +36,7 @@ EXERCISE = Declaration(
     "The Transformer",
     ("source", "target"),
     forbids=("transformer",),
-    given=("EncoderLayer", "DecoderLayer", "TokenEmbedding"),
+    allows=("EncoderLayer", "DecoderLayer", "TokenEmbedding"),
     uses=("MultiHeadAttention", "sinusoidal_encoding"),
 )
 
@@ -74,7 +74,7 @@ def _through_all_layers(trial: Trial) -> Finding:
     return same_results(trial, DEEP)
 
 
-@EXERCISE.judged("the logits", 0.9, _through_all_layers)
+@EXERCISE.aspect("the logits", 0.9, _through_all_layers)
 def _runs(draw: Draw) -> list[Run]:
     """Embed the source, add positions, and go through the encoder's layers: that is the memory.
     Embed the target, add positions, and go through the decoder's layers, each of which attends to
@@ -110,7 +110,7 @@ def _as_embedded(trial: Trial) -> Finding:
     return compare(trial.record.value, trial.expected.value, slack=100.0 if far else 1.0)
 
 
-@EXERCISE.judged("what goes into the first layer", 0.25, _as_embedded)
+@EXERCISE.aspect("what goes into the first layer", 0.25, _as_embedded)
 def _bare(draw: Draw) -> list[Run]:
     """Without layers, encode and decode return the embeddings, times √d_model, plus the positions,
     which are not scaled and begin at 0."""
@@ -134,7 +134,7 @@ def _embedded(draw: Draw, d: int, side: str, **how: Any) -> Run:
 EXERCISE.step("embed")
 
 
-@EXERCISE.judged("embed: vectors plus positions", 0.25, _as_embedded)
+@EXERCISE.aspect("embed: vectors plus positions", 0.25, _as_embedded)
 def _embed(draw: Draw) -> list[Run]:
     """The embedding has multiplied its vectors by √d_model already. Add the rows of
     self.positions from `offset` on, one for each token."""
@@ -179,7 +179,7 @@ EXERCISE.draws_anew()
 EXERCISE.step("encode")
 
 
-@EXERCISE.judged("encode: the memory", 0.2, right_where_real)
+@EXERCISE.aspect("encode: the memory", 0.2, right_where_real)
 def _encode(draw: Draw) -> list[Run]:
     """Mask the padding, embed the source, go through the encoder's layers, each with that mask, and
     end with encoder_norm, which does nothing without norm_first. pad_id need not be 0."""
@@ -195,7 +195,7 @@ def _encode(draw: Draw) -> list[Run]:
 EXERCISE.step("decode")
 
 
-@EXERCISE.judged("decode: from any memory", 0.2, right_where_real)
+@EXERCISE.aspect("decode: from any memory", 0.2, right_where_real)
 def _decode(draw: Draw) -> list[Run]:
     """Two masks: the future and the padding of the target, the padding of the source. Any memory
     will do; the source only says where it is padding. End with decoder_norm."""
@@ -209,7 +209,9 @@ def _decode(draw: Draw) -> list[Run]:
             "decode", one, draw.tensor(2, 4, 6), padded(draw, (2, 4), 7)
         ),
         post.then_method("decode", token_ids(draw, 2, 3, 6), draw.tensor(2, 4, 6), source),
-        post.then_method("decode", padded(draw, (3, 2), 6), Strided(draw.tensor(2, 4, 6)), source),
+        post.then_method(
+            "decode", padded(draw, (3, 2), 6), StridedArray(draw.tensor(2, 4, 6)), source
+        ),
         pre.then_method(
             "decode", padded(draw, (3, 1), 6, 3), memory=draw.tensor(2, 4, 6), source=other
         ),
@@ -270,7 +272,7 @@ def _longer(draw: Draw) -> list[Run]:
     return runs
 
 
-@EXERCISE.judged("padding in the target", 0.25, right_where_real)
+@EXERCISE.aspect("padding in the target", 0.25, right_where_real)
 def _target_padded(draw: Draw) -> list[Run]:
     """Behind a target, padding lies in the future of what is real. Before it or inside, only the
     mask hides it: attend to no padding, wherever it stands."""
@@ -381,7 +383,7 @@ def _same_dtype(trial: Trial) -> Finding:
     return compare(given, wanted)
 
 
-@EXERCISE.judged("dtype", 0.05, _same_dtype, only_if_right=True)
+@EXERCISE.aspect("dtype", 0.05, _same_dtype, only_if_right=True)
 def _double(draw: Draw) -> list[Run]:
     """A float64 model gives float64: convert the positions to the dtype of the embeddings."""
     run = _model(draw, 7, 6, 4, 2, 1, 3, dtype="float64")

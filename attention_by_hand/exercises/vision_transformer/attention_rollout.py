@@ -9,7 +9,7 @@ from autograder.student.authoring import (
     Draw,
     Previous,
     Run,
-    Strided,
+    StridedArray,
     call,
     tensor,
 )
@@ -53,7 +53,7 @@ def _ends(draw: Draw) -> list[Run]:
         call(_maps(draw, 12, 1, 2, 3)),
         call(_maps(draw, 2, 66, 1, 2)),
         call(_maps(draw, 1, 1, 66, 2)),
-        call([Strided(a) for a in _maps(draw, 2, 2, 3, 4)]),
+        call([StridedArray(a) for a in _maps(draw, 2, 2, 3, 4)]),
     ]
 
 

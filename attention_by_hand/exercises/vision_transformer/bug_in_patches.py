@@ -31,7 +31,7 @@ BUG = Bug(
     shapes=lambda image_size: [("B", "C", image_size, image_size)],
     function="patch_means",
     dull=_too_plain,
-    given=lambda image_size: (_PATCH,),
+    extra_arguments=lambda image_size: (_PATCH,),
 )
 
 
@@ -39,14 +39,10 @@ def _sizes(draw: Draw) -> list[Run]:
     return [call(4), call(6), call(2 * draw.integer(4, 8))]
 
 
-@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
-def _shown(draw: Draw) -> list[Run]:
-    """Which patch is the second one for each function? Let these two differ."""
-    return _sizes(draw)
-
-
-@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
-def _hidden(draw: Draw) -> list[Run]:
-    """Write down the numbers that both functions give the patches of a 3 × 3 grid. Which patches
-    have to agree, so that nobody notices?"""
-    return _sizes(draw)
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="Which patch is the second one for each function? Let these two differ.",
+    hides="Write down the numbers that both functions give the patches of a 3 × 3 grid. Which "
+    "patches have to agree, so that nobody notices?",
+)

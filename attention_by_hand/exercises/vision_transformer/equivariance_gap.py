@@ -276,7 +276,7 @@ def _measured_and_left(trial: Trial) -> Finding:
     return after if after.passed else replace(after, message=message, step=1)
 
 
-@EXERCISE.judged("in eval mode, and left in the modes in which it came", 0.4, _measured_and_left)
+@EXERCISE.aspect("in eval mode, and left in the modes in which it came", 0.4, _measured_and_left)
 def _modes(draw: Draw) -> list[Run]:
     """Measure in eval mode: in training, dropout alone makes two answers differ. Afterwards, put
     every part back into its own mode: model.train() would switch on parts that were off."""

@@ -14,7 +14,7 @@ from autograder.student.authoring import (
     Draw,
     Record,
     Run,
-    Strided,
+    StridedArray,
     describe,
     module,
     plain,
@@ -60,7 +60,7 @@ def _ends(draw: Draw) -> list[Run]:
         _attention(draw, 9, 3).then(draw.tensor(3, 3, 9)),
         _attention(draw, 1, 1).then(draw.tensor(2, 3, 1)),
         _attention(draw, 2, 2).then(draw.tensor(1, 66, 2)),
-        _attention(draw, 6, 3).then(Strided(draw.tensor(2, 3, 6))),
+        _attention(draw, 6, 3).then(StridedArray(draw.tensor(2, 3, 6))),
     ]
 
 

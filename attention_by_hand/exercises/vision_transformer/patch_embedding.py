@@ -9,7 +9,7 @@ from autograder.student.authoring import (
     Draw,
     Record,
     Run,
-    Strided,
+    StridedArray,
     describe,
     module,
     plain,
@@ -51,7 +51,7 @@ def _ends(draw: Draw) -> list[Run]:
         _embedding(draw, 4, 2, 2, 1).then(_images(draw, 1, 2, 4)),
         _embedding(draw, 4, 2, 4, 4).then(_images(draw, 4, 4, 4)),
         _embedding(draw, 9, 1, 1, 2).then(_images(draw, 1, 1, 9)),
-        _embedding(draw, 6, 3, 2, 3).then(Strided(_images(draw, 2, 2, 6))),
+        _embedding(draw, 6, 3, 2, 3).then(StridedArray(_images(draw, 2, 2, 6))),
     ]
 
 

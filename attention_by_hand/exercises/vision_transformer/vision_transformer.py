@@ -22,7 +22,7 @@ from autograder.student.authoring import (
     Record,
     Run,
     Step,
-    Strided,
+    StridedArray,
     as_argument,
     describe,
     module,
@@ -36,7 +36,7 @@ EXERCISE = Declaration(
     "The whole of ViT",
     ("images",),
     forbids=("transformer",),
-    given=("PatchEmbedding",),
+    allows=("PatchEmbedding",),
     uses=("ViTBlock",),
 )
 
@@ -109,7 +109,7 @@ def _ends(draw: Draw) -> list[Run]:
     strided = _model(draw, 4, 2, 2, 3, 4, 2, 1)
     return [
         *(run.then(_images(draw, B, run)) for B, run in runs),
-        strided.then(Strided(_images(draw, 2, strided))),
+        strided.then(StridedArray(_images(draw, 2, strided))),
     ]
 
 

@@ -20,7 +20,7 @@ new = typer.Typer(no_args_is_help=True, help="Begin something new: a course, or 
 
 @new.command()
 def exercise(
-    chapter: Annotated[str, typer.Argument(help="the chapter's slug, such as masking")],
+    chapter: Annotated[str, typer.Argument(help="the chapter's slug, such as averages")],
     name: Annotated[str, typer.Argument(help="the name of the function to be written")],
     signature: Annotated[
         str, typer.Argument(help="'(x: Float[Tensor, \"n d\"]) -> …', if it is not written yet")
@@ -77,7 +77,7 @@ def try_exercise(
         raise ValueError(f"no exercise is called {name!r}: `autograder new exercise`") from None
     places = find_todos(root(), trial.slug, name)
     problems: list[str] = []
-    if trial.written:
+    if trial.is_written:
         with console.status("judging the reference, the mistakes and the right answers"):
             try:
                 problems += trial.problems()
@@ -117,7 +117,7 @@ def _tables(trial: "Trial") -> Iterator["Table"]:
     aspects.add_column("points", justify="right")
     aspects.add_column("mistakes that fail it", justify="right")
     aspects.add_column("and nothing else", justify="right")
-    failed = [trial.tried(MISTAKES, a).failed() for a in trial.bank[MISTAKES]]
+    failed = [trial.try_answer(MISTAKES, a).failed_titles() for a in trial.bank[MISTAKES]]
     for aspect in trial.exercise.aspects:
         title = aspect.title
         counts = sum(title in f for f in failed), sum({*f} == {title} for f in failed)
@@ -127,7 +127,7 @@ def _tables(trial: "Trial") -> Iterator["Table"]:
         right = column == "earns"  # and no name is cut
         answers.add_column(column, justify="right" if right else "left", overflow="fold")
     for kind, answer in trial.answers():
-        tried = trial.tried(kind, answer)
+        tried = trial.try_answer(kind, answer)
         earned = " ".join(f"{s:g}" for s in dict.fromkeys(v.score for v in tried.verdicts))
         names = dict.fromkeys(v.mistake or v.verdict for v in tried.verdicts)
         taken = ("itself" if name == answer else name for name in names)

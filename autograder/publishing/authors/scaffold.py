@@ -50,7 +50,7 @@ def new_exercise(
     after = after or order[-1]
     module = root / "solutions" / f"{slug}.py"
     source = module.read_text(encoding="utf-8")
-    found = _defined(source, name)
+    found = _find_signature(source, name)
     if found is not None and signature:
         raise ValueError(f"solutions/{slug}.py defines {name} already: leave the signature out")
     if found is None and not signature:
@@ -61,8 +61,8 @@ def new_exercise(
     plan = found or parse(name, signature)
     title = title or name.replace("_", " ").capitalize()
     if found is None:
-        _known(plan, source, slug)
-        source = _inserted(source, _end_of(source, after), _reference(plan))
+        _check_annotations(plan, source, slug)
+        source = _insert(source, _end_of(source, after), _reference(plan))
     exercises = course.folder("exercises") / slug
     bank = root / "solutions" / "mistakes" / slug / f"{name}.py"
     mistakes = bank.with_suffix(".txt")
@@ -75,7 +75,7 @@ def new_exercise(
     files = {
         module: source,
         exercises / f"{name}.py": _declaration(plan, title),
-        exercises / "__init__.py": _listed(listed, after, name),
+        exercises / "__init__.py": _add_to_list(listed, after, name),
         bank: _bank(plan, slug),
         mistakes: _mistakes(plan),
         page: _on_the_page(page, after, slug, name),
@@ -83,7 +83,7 @@ def new_exercise(
     }
     log = root / "CHANGELOG.md"
     if log.is_file():
-        files[log] = _logged(log.read_text(encoding="utf-8"), page, name)
+        files[log] = _add_to_changelog(log.read_text(encoding="utf-8"), page, name)
     return Plan(files, (module.relative_to(root), _line_of(source, name)))
 
 
@@ -97,7 +97,7 @@ def _free(name: str) -> None:
     raise ValueError(f"{slug} has an exercise called {name} already")
 
 
-def _defined(source: str, name: str) -> Signature | None:
+def _find_signature(source: str, name: str) -> Signature | None:
     """The signature of a function that a module defines; None if it does not define it."""
     for node in ast.parse(source).body:
         if getattr(node, "name", None) == name:
@@ -107,7 +107,7 @@ def _defined(source: str, name: str) -> Signature | None:
     return None
 
 
-def _known(signature: Signature, source: str, slug: str) -> None:
+def _check_annotations(signature: Signature, source: str, slug: str) -> None:
     """Raise `ValueError` if the annotations use a name that the module does not have."""
     names = {"int", "float", "bool", "str", "tuple", "list", "dict", "None"}
     for node in ast.walk(ast.parse(source)):
@@ -131,7 +131,7 @@ def _end_of(source: str, name: str) -> int:
     return next(n.end_lineno or 0 for n in body if getattr(n, "name", None) == name)
 
 
-def _inserted(text: str, line: int, block: str) -> str:
+def _insert(text: str, line: int, block: str) -> str:
     """The text with a block after one of its lines."""
     lines = text.split("\n")
     # the solution ends in a comment, which belongs to the definition all the same
@@ -161,8 +161,8 @@ def _declaration(plan: Signature, title: str) -> str:
     names = "".join(f'"{p.name}", ' for p in plan.parameters)
     names = f"({names.rstrip()})" if len(plan.parameters) == 1 else f"({names[:-2]})"
     imports = "Draw, Run, call, tensor" if "tensor(draw" in plan.call() else "Draw, Run, call"
-    arrays = [p for p in plan.needed() if p.array]
-    floats = [p for p in plan.needed() if p.floats]
+    arrays = [p for p in plan.required() if p.array]
+    floats = [p for p in plan.required() if p.floats]
     parts = [
         f'''"""`{plan.name}`: {title.lower()}."""
 
@@ -199,7 +199,7 @@ def _gradients(draw: Draw) -> list[Run]:
 
 @EXERCISE.keeps_dtypes(0.25)
 def _dtypes(draw: Draw) -> list[Run]:
-    """TODO: which dtypes stay as they are. Compute with {_what(plan)} you are given."""
+    """TODO: which dtypes stay as they are. Compute with {_kind_of(plan)} you are given."""
     return {_list_of(plan.call(dtype=other))}
 ''')
     if arrays:
@@ -209,7 +209,7 @@ def _dtypes(draw: Draw) -> list[Run]:
     return "".join(parts)
 
 
-def _what(plan: Signature) -> str:
+def _kind_of(plan: Signature) -> str:
     return "the tensors" if plan.torch else "the array"
 
 
@@ -218,10 +218,10 @@ def _list_of(*calls: str) -> str:
     line = f"[{', '.join(calls)}]"
     if len(line) <= 88:
         return line
-    return "[\n" + "".join(f"        {_wrapped(one)},\n" for one in calls) + "    ]"
+    return "[\n" + "".join(f"        {_wrap(one)},\n" for one in calls) + "    ]"
 
 
-def _wrapped(code: str) -> str:
+def _wrap(code: str) -> str:
     """The code of a call, with an argument on each line if it is long."""
     if len(code) <= 90:
         return code
@@ -231,7 +231,7 @@ def _wrapped(code: str) -> str:
     return "call(\n" + "".join(f"            {a},\n" for a in arguments) + f"        ){tail}"
 
 
-def _listed(text: str, after: str, name: str) -> str:
+def _add_to_list(text: str, after: str, name: str) -> str:
     """The list of a chapter's exercises with one more; modules are named after the exercises, in
     lower case, with underscores."""
     module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", after).lower()
@@ -259,7 +259,7 @@ BANK.read()
 
 
 def _mistakes(plan: Signature) -> str:
-    floats = [p.name for p in plan.needed() if p.floats]
+    floats = [p.name for p in plan.required() if p.floats]
     text = """\
 # TODO: at least six mistakes in all. One is a name, the change, and what went wrong:
 #
@@ -311,7 +311,7 @@ def test_{name.lower()}_of_a_case_worked_by_hand():
 '''
 
 
-def _logged(text: str, page: Path, name: str) -> str:
+def _add_to_changelog(text: str, page: Path, name: str) -> str:
     """The changelog with a line on the exercise under what is not released yet."""
     line = f"- Chapter {int(page.stem[:2])} asks for `{name}`: TODO, what students learn by it.\n"
     head = "## Unreleased\n\n### Added\n\n"

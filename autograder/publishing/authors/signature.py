@@ -37,7 +37,7 @@ class Parameter:
     def floats(self) -> bool:
         return self.array is not None and self.array[0] in _FLOATS
 
-    def drawn(self, sizes: dict[str, int], dtype: str = "") -> str:
+    def draw_code(self, sizes: dict[str, int], dtype: str = "") -> str:
         """The code that draws a value of this parameter; axes have these sizes."""
         if self.array is None:
             return _NUMBERS.get(self.annotation, "None")
@@ -73,14 +73,14 @@ class Signature:
         found = Parameter("", self.returns, "").array
         return found is not None and found[0] in _FLOATS
 
-    def needed(self) -> tuple[Parameter, ...]:
+    def required(self) -> tuple[Parameter, ...]:
         """The parameters without a default."""
         return tuple(p for p in self.parameters if p.default is None)
 
     def call(self, *, other: bool = False, dtype: str = "") -> str:
         """The code of a call with random arguments; `other` shapes are as unusual as possible."""
         sizes = self._sizes(_OTHER if other else _SIZES)
-        return f"call({', '.join(p.drawn(sizes, dtype) for p in self.needed())})"
+        return f"call({', '.join(p.draw_code(sizes, dtype) for p in self.required())})"
 
     def _sizes(self, sizes: tuple[int, ...]) -> dict[str, int]:
         axes = [axis for p in self.parameters if p.array for axis in p.array[2]]

@@ -48,12 +48,12 @@ class TrialResult:
     verdicts: tuple[Verdict, ...]
 
     @property
-    def caught(self) -> bool:
+    def is_caught(self) -> bool:
         """Whether it lost marks with each set of inputs, without counting as a crash."""
         return all(v.verdict == WRONG and v.score < v.points for v in self.verdicts)
 
     @property
-    def named(self) -> bool:
+    def is_named(self) -> bool:
         """Whether it was taken for itself each time."""
         return all(v.mistake == self.name for v in self.verdicts)
 
@@ -67,7 +67,7 @@ class TrialResult:
         """Whether it earned the same each time, whatever numbers were drawn."""
         return len({v.score for v in self.verdicts}) == 1
 
-    def failed(self) -> list[str]:
+    def failed_titles(self) -> list[str]:
         """The titles of the aspects that fail with the first set of inputs."""
         return [aspect.title for aspect in self.verdicts[0].aspects if not aspect.passed]
 
@@ -80,9 +80,9 @@ class TrialResult:
                 marks = f"{first.score:g} of {first.points:g}"
                 yield f"{self.name} is right and gets {marks}: {told or first.verdict}"
             return
-        if not self.caught:
+        if not self.is_caught:
             yield f"{self.name} gets full marks, or counts as a crash: no aspect sees what is wrong"
-        elif not self.named:
+        elif not self.is_named:
             taken = sorted({v.mistake or "no known mistake" for v in self.verdicts} - {self.name})
             yield f"{self.name} is taken for {', '.join(taken)}"
         if not self.steady:
@@ -102,7 +102,7 @@ class Trial:
         self._tried: dict[tuple[str, str], TrialResult] = {}
 
     @property
-    def written(self) -> bool:
+    def is_written(self) -> bool:
         """Whether there is a reference, and not only its beginning."""
         return stubs.CODE_STUB not in stubs.source(self.slug, self.name)
 
@@ -115,16 +115,16 @@ class Trial:
     @cached_property
     def inputs(self) -> list[Inputs]:
         """Two sets of inputs, those that `check` uses first."""
-        return [self.drawn(SEED + self.name.encode()), self.drawn(OTHERS)]
+        return [self.draw(SEED + self.name.encode()), self.draw(OTHERS)]
 
-    def drawn(self, seed: bytes) -> Inputs:
+    def draw(self, seed: bytes) -> Inputs:
         """The inputs that a seed gives; the mistakes' records are made when they are read."""
         runs = self.exercise.runs(seed)
         right = expected(self.slug, self.name, runs)
         known = known_mistakes(self.slug, self.name, runs) if self.bank[MISTAKES] else ()
         return Inputs(runs, right, {m.name: m for m in known})
 
-    def tried(self, kind: str, answer: str) -> TrialResult:
+    def try_answer(self, kind: str, answer: str) -> TrialResult:
         """A known answer, judged.
 
         A mistake runs a second time with the first set of inputs; otherwise its records suffice.
@@ -146,7 +146,7 @@ class Trial:
         mistake's are those among the inputs, and the others' are made."""
         if mine is None:
             known = kind == MISTAKES
-            mine = i.mistakes[answer].records if known else self._watched(kind, answer, i.runs)
+            mine = i.mistakes[answer].records if known else self._records_of(kind, answer, i.runs)
         code = self._answer(kind, answer)
         return decide(
             *(self.exercise, i.runs, mine, i.expected, i.mistakes.values),
@@ -156,8 +156,10 @@ class Trial:
     def _answer(self, kind: str, answer: str) -> Callable[..., Any]:
         return reference(self.slug, answer) if kind == REFERENCE else self.bank[kind][answer]
 
-    def _watched(self, kind: str, answer: str, runs: Sequence[Sequence[Run]]) -> list[list[Record]]:
-        code, watch = self._answer(kind, answer), self.exercise.watched
+    def _records_of(
+        self, kind: str, answer: str, runs: Sequence[Sequence[Run]]
+    ) -> list[list[Record]]:
+        code, watch = self._answer(kind, answer), self.exercise.watch_patterns
         with preserve_generators(), without_warnings():
             return made_once(runs, lambda run: probe_within(code, run, watch=watch))
 
@@ -166,19 +168,23 @@ class Trial:
         yield REFERENCE, self.name
         yield from ((kind, answer) for kind, bank in self.bank.items() for answer in bank)
 
-    def unfailed(self) -> list[str]:
+    def never_failed(self) -> list[str]:
         """The aspects that no mistake fails, so that nobody knows whether they work."""
-        failed = {title for a in self.bank[MISTAKES] for title in self.tried(MISTAKES, a).failed()}
+        failed = {
+            title
+            for a in self.bank[MISTAKES]
+            for title in self.try_answer(MISTAKES, a).failed_titles()
+        }
         return [aspect.title for aspect in self.exercise.aspects if aspect.title not in failed]
 
     def problems(self) -> Iterator[str]:
         """Everything that has to be fixed before the exercise is released, a line each."""
         for kind, answer in self.answers():
-            yield from self.tried(kind, answer).problems()
+            yield from self.try_answer(kind, answer).problems()
         for kind, enough in ENOUGH.items():
             if (has := len(self.bank[kind])) < enough:
                 yield f"{has} {kind.replace('rights', 'right answers')}: expected {enough} or more"
-        for title in self.unfailed():
+        for title in self.never_failed():
             yield f"no mistake fails “{title}”, so nobody knows whether it works"
 
 

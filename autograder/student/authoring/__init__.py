@@ -13,7 +13,7 @@ from autograder.student.engine.runs import (
     Record,
     Run,
     Step,
-    Strided,
+    StridedArray,
     Trial,
     as_argument,
     call,
@@ -23,6 +23,6 @@ from autograder.student.engine.runs import (
 
 __all__ = [
     "Array", "Aspect", "Declaration", "Draw", "Finding", "Previous", "Recipe", "Record", "Run",
-    "Step", "Strided", "Trial", "as_argument", "call", "describe", "exercises", "module", "part",
-    "plain", "tensor", "wrong",
+    "Step", "StridedArray", "Trial", "as_argument", "call", "describe", "exercises", "module",
+    "part", "plain", "tensor", "wrong",
 ]  # fmt: skip

@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 
 from autograder.student import course
+from autograder.student.authoring.declaration import Declaration
+from autograder.student.engine.aspects import Runs
 from autograder.student.engine.compare import describe, wrong, wrong_kind
 from autograder.student.engine.probe import materialise
 from autograder.student.engine.runs import Finding, Trial
@@ -48,9 +50,9 @@ class Bug:
 
     `function` names the two, `wrong_…` and `right_…` of the course's `exercises/bugs.py`; they take
     tensors, or arrays where `numpy` says so. `names` are their arguments' names, of which `ids` are
-    integers; `shapes` makes their shapes from the arguments of the exercise, and `given` what the
-    functions get after them. `unfit` says what else keeps an input from being one, `dull` why an
-    input would hide any bug of this kind, so that it is no feat to hide this one; both say None
+    integers; `shapes` makes their shapes from the arguments of the exercise, `extra_arguments` what
+    the functions get after them. `unfit` says what else keeps an input from being one, `dull` why
+    an input would hide any bug of this kind, so that it is no feat to hide this one; both say None
     where all is well.
     """
 
@@ -59,19 +61,24 @@ class Bug:
     function: str
     dull: Callable[[Arrays], str | None]
     unfit: Callable[[Arrays], str | None] = lambda arrays: None
-    given: Callable[..., Sequence[Any]] = lambda *arguments: ()
+    extra_arguments: Callable[..., Sequence[Any]] = lambda *arguments: ()
     ids: tuple[str, ...] = ()
     largest: float = 1e3
     numpy: bool = False
 
-    def shown(self, trial: Trial) -> Finding:
+    def declare(self, exercise: Declaration, sizes: Runs, *, shows: str, hides: str) -> None:
+        """The two aspects of such an exercise, for inputs of some sizes; their hints are given."""
+        exercise.aspect("an input that shows the bug", 1.0, self.shows_the_bug, shows, sizes)
+        exercise.aspect("an input that hides it", 0.5, self.hides_the_bug, hides, sizes)
+
+    def shows_the_bug(self, trial: Trial) -> Finding:
         """Whether right and wrong differ on the first input of the pair."""
         arrays = self._input(trial, 0)
         if isinstance(arrays, Finding):
             return arrays
-        return self._told(trial, arrays, self._judge_shown)
+        return self._compare(trial, arrays, self._judge_shown)
 
-    def hidden(self, trial: Trial) -> Finding:
+    def hides_the_bug(self, trial: Trial) -> Finding:
         """Whether right and wrong agree on the second input, which must not be dull."""
         arrays = self._input(trial, 1)
         if isinstance(arrays, Finding):
@@ -79,7 +86,7 @@ class Bug:
         boring = self.dull(arrays)
         if boring:
             return wrong(f"hides: {boring}")
-        return self._told(trial, arrays, partial(self._judge_hidden, arrays))
+        return self._compare(trial, arrays, partial(self._judge_hidden, arrays))
 
     def _judge_shown(self, right: np.ndarray, mistaken: np.ndarray) -> Finding:
         apart, _ = _largest_difference(right, mistaken)
@@ -103,7 +110,7 @@ class Bug:
             f"right gives {right[where]:.6g}, wrong {mistaken[where]:.6g}"
         )
 
-    def _told(
+    def _compare(
         self, trial: Trial, arrays: Arrays, judge: Callable[[np.ndarray, np.ndarray], Finding]
     ) -> Finding:
         """What `judge` says of the results of both functions, if there are two to compare."""
@@ -113,7 +120,9 @@ class Bug:
                 import_module(f"{course.package()}.exercises.bugs"), f"{kind}_{self.function}"
             )
             try:
-                results.append(self._run(function, arrays, self.given(*_arguments(trial))))
+                results.append(
+                    self._run(function, arrays, self.extra_arguments(*_arguments(trial)))
+                )
             except Exception as error:  # noqa: BLE001  (an input that both functions cannot take)
                 return wrong(f"the functions cannot take this input: {str(error)[:200]}")
         return judge(*results)

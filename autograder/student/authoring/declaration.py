@@ -8,7 +8,7 @@ from typing import Any
 
 from autograder.student.authoring.repeated_calls import Found, follows_from_each_call
 from autograder.student.engine import aspects, exception_aspect
-from autograder.student.engine.aspects import Runs, each, results_found
+from autograder.student.engine.aspects import Runs, judge_each, results_found
 from autograder.student.engine.chance import draws_afresh
 from autograder.student.engine.runs import (
     BLOCKS,
@@ -41,18 +41,18 @@ class Declaration:
         title: str,
         arguments: tuple[str, ...],
         *,
-        given: Sequence[str] = (),
+        allows: Sequence[str] = (),
         forbids: tuple[str, ...] = (),
         uses: tuple[str, ...] = (),
         returns: Names = (),
         recorded: bool = True,
     ):
-        """`given` names exercises whose blocks an answer may call, `uses` other blocks that it may.
+        """`allows` names exercises whose blocks an answer may call, `uses` other blocks.
 
         `returns` names the parts of a result that is a tuple, with their articles, for messages.
         Not `recorded` is an exercise that compares nothing with the reference.
         """
-        blocks = {block: f"{BLOCKS}:{block}" for block in given}
+        blocks = {block: f"{BLOCKS}:{block}" for block in allows}
         self._exercise = Exercise(
             name, title, arguments, (), blocks, forbids, uses, returns, recorded
         )
@@ -114,7 +114,7 @@ class Declaration:
         has = aspects.has_property
         return self._add(lambda h, r: has(title, points, h, r, problem, **flags), hint, runs)
 
-    def judged(
+    def aspect(
         self,
         title: str,
         points: float,
@@ -124,10 +124,10 @@ class Declaration:
         only_if_right: bool = False,
     ) -> Any:
         """Each run is judged on its own by `judge`."""
-        make = partial(Aspect, title, points, judge=each(judge), only_if_right=only_if_right)
+        make = partial(Aspect, title, points, judge=judge_each(judge), only_if_right=only_if_right)
         return self._add(make, hint, runs)
 
-    def judged_together(
+    def aspect_over_runs(
         self,
         title: str,
         points: float,
@@ -167,14 +167,14 @@ class Declaration:
 
     def leaves_inputs_alone(self, points: float, *runs: Runs) -> None:
         """The call leaves its arguments unchanged."""
-        self.add(aspects.inputs_untouched(points, _together(runs)))
+        self.add(aspects.inputs_untouched(points, _joined_runs(runs)))
 
     def leaves_state_alone(
         self, points: float, *runs: Runs, of_a_module: bool = False, writes: bool = False
     ) -> None:
         """Global state and the modules passed in are left unchanged; a module may draw its
         parameters at random, and a function that `writes` change those of its arguments."""
-        together = _together(runs)
+        together = _joined_runs(runs)
         if of_a_module:
             return self.add(aspects.no_side_effects_of_a_module(points, together))
         return self.add(aspects.no_side_effects(points, together, writes))
@@ -200,7 +200,7 @@ class Declaration:
         The points are taken off another aspect: of those about devices, or else of those that can
         be forged as this one can, so that no exercise gives more for that, or else off the first.
         """
-        chosen: Runs = lambda draw: [run for one in runs for run in draw.once(one)[:1]]  # noqa: E731
+        chosen: Runs = lambda draw: [run for one in runs for run in draw.draw_once(one)[:1]]  # noqa: E731
         sources = (
             [a for a in self._aspects if "device" in a.title],
             [a for a in self._aspects if a.forgeable and a.points >= 2 * _DEVICE_POINTS],
@@ -223,21 +223,21 @@ class Declaration:
 
     def _add(self, make: Make, hint: str, runs: Sequence[Runs]) -> Callable[[Runs], Runs] | None:
         if runs:
-            self.add(make(hint, _together(runs)))
+            self.add(make(hint, _joined_runs(runs)))
             return None
 
         def decorate(function: Runs) -> Runs:
             if not function.__doc__:
                 raise ValueError(f"{function.__name__} needs a docstring: the aspect's hint")
-            self.add(make(" ".join(function.__doc__.split()), _together([function])))
+            self.add(make(" ".join(function.__doc__.split()), _joined_runs([function])))
             return function
 
         return decorate
 
 
-def _together(functions: Sequence[Runs]) -> Runs:
+def _joined_runs(functions: Sequence[Runs]) -> Runs:
     """The runs of several functions, one after the other; those of one are drawn once."""
-    return lambda draw: [run for function in functions for run in draw.once(function)]
+    return lambda draw: [run for function in functions for run in draw.draw_once(function)]
 
 
 def exercises(chapter: str, *modules: str) -> tuple[Exercise, ...]:

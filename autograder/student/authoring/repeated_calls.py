@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.student.engine.aspects import Runs, each, results_found
+from autograder.student.engine.aspects import Runs, judge_each, results_found
 from autograder.student.engine.compare import NEARLY, worst
 from autograder.student.engine.gate import admit
 from autograder.student.engine.runs import (
@@ -23,7 +23,7 @@ from autograder.student.engine.runs import (
     Previous,
     Run,
     Step,
-    Strided,
+    StridedArray,
     Trial,
     as_argument,
 )
@@ -71,7 +71,7 @@ def follows_from_each_call(
             (one, _other(one, other))
             for runs in (every if of_a_class or source.runs in compared else every[1:])
             if any(map(_plain, some := first if runs is source.runs else draw.anew(runs)))
-            for one, other in zip(_apart(some), _apart(draw.anew(runs)), strict=False)
+            for one, other in zip(_split(some), _split(draw.anew(runs)), strict=False)
             if [*map(_shape, one.steps)] == [*map(_shape, other.steps)]
         ]
         most = _PAIRS if of_a_class else (_FEW,)
@@ -90,12 +90,12 @@ def follows_from_each_call(
             return _all_equal(rows, found) if rows else finding
         wrong = next((trial for trial in others if not source.judge([trial]).passed), None)
         alone = [replace(wrong, run=replace(wrong.run, fresh=True))] if wrong else []
-        return _tried(finding, [(one, _AFTER_OTHERS) for one in alone], source.judge)
+        return _of_call_alone(finding, [(one, _AFTER_OTHERS) for one in alone], source.judge)
 
     return Aspect(FURTHER, points, _HINT, drawn, judge, only_if_right=True, own=(KEPT,))
 
 
-def _tried(
+def _of_call_alone(
     finding: Finding,
     trials: Sequence[tuple[Trial, str]],
     judge: Callable[[Sequence[Trial]], Finding],
@@ -125,16 +125,16 @@ def _tried(
 def _all_equal(trials: Sequence[Trial], found: Found) -> Finding:
     """Whether all calls are right. What is wrong later may be kept from earlier calls, where the
     first call of each shapes is right: a wrong formula may be right once, by its numbers."""
-    finding = each(lambda trial: worst(found(trial, _SLACK)))(trials)
+    finding = judge_each(lambda trial: worst(found(trial, _SLACK)))(trials)
     if finding.passed:
         return finding
     wrong = ((trial, step) for trial in trials for step in _first_wrong(trial, found))
     trial, step = next(wrong, (trials[0], 0))
-    first = each(lambda trial: found(trial, _SLACK)[step])([trial])
+    first = judge_each(lambda trial: found(trial, _SLACK)[step])([trial])
     later = step not in _firsts(trial) and all(_begins_right(one, found) for one in trials)
-    last = each(lambda trial: found(trial, _SLACK)[-1])
+    last = judge_each(lambda trial: found(trial, _SLACK)[-1])
     told = replace(finding, message=first.message)
-    return _tried(told, _fewer(trial, step), last, later)
+    return _of_call_alone(told, _fewer(trial, step), last, later)
 
 
 def _fewer(trial: Trial, step: int) -> list[tuple[Trial, str]]:
@@ -150,12 +150,12 @@ def _fewer(trial: Trial, step: int) -> list[tuple[Trial, str]]:
             taken |= takes[i]
             wanted |= {i, *takes[i]}
     given = any(step in others for others in takes)  # to a later one, which may change it
-    last, alone = _of(trial, range(step + 1)), _of(trial, sorted(wanted))
+    last, alone = _with_steps(trial, range(step + 1)), _with_steps(trial, sorted(wanted))
     alone = replace(alone, run=replace(alone.run, fresh=True))
     return [(last, "" if given else _LATER), (alone, _AFTER_OTHERS)]
 
 
-def _of(trial: Trial, left: Sequence[int]) -> Trial:
+def _with_steps(trial: Trial, left: Sequence[int]) -> Trial:
     """A trial of some of the steps."""
     places = {old: new for new, old in enumerate(left)}
     steps = tuple(_with_results(trial.run.steps[i], places) for i in left)
@@ -201,12 +201,12 @@ def _firsts(trial: Trial) -> set[int]:
 
 def _plain(run: Run) -> bool:
     """Whether a run is of calls alone, whose results are the same in every right answer."""
-    if run.random or run.gradients or run.elsewhere:
+    if run.random or run.gradients or run.simulated:
         return False
     return all(step.method not in (APPLY, "train") for step in run.steps)
 
 
-def _apart(runs: Sequence[Run]) -> Iterator[Run]:
+def _split(runs: Sequence[Run]) -> Iterator[Run]:
     """The plain ones among the runs, those of several calls one by one, unless a call needs the
     result of another."""
     for run in filter(_plain, runs):
@@ -227,7 +227,7 @@ def _shape(value: Any, sizes: bool = True) -> Any:
     if isinstance(value, Step):
         shapes = [_shape(one, sizes) for one in _values(value)]
         return value.method, *(shapes if sizes else sorted(shapes, key=repr))
-    if isinstance(value, Strided):
+    if isinstance(value, StridedArray):
         return _shape(value.array, sizes)
     if isinstance(value, Array | np.ndarray):
         shape = np.shape(_data(value))
@@ -259,8 +259,8 @@ def _moved_on(one: Any, other: Any) -> Any:
     """The other array, its rows moved on by one: of a mask those of any axis, of a batch the
     first's, so that each sample is as it was drawn; of what is drawn in one row only if it is the
     same in both."""
-    if isinstance(other, Strided):
-        return Strided(_moved_on(getattr(one, "array", None), other.array))
+    if isinstance(other, StridedArray):
+        return StridedArray(_moved_on(getattr(one, "array", None), other.array))
     if isinstance(other, tuple) and isinstance(one, tuple):
         return tuple(map(_moved_on, one, other))
     if not isinstance(other, Array | np.ndarray):

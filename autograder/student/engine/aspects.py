@@ -25,7 +25,7 @@ from autograder.student.engine.runs import (
     Draw,
     Finding,
     Names,
-    Raised,
+    RaisedException,
     Record,
     Run,
     Runs,
@@ -38,17 +38,17 @@ from autograder.student.engine.simulated_device import (
     TWO_DEVICES,
 )
 from autograder.student.engine.state import MEMORY, NUMBERS
-from autograder.student.engine.values import Strided
+from autograder.student.engine.values import StridedArray
 from autograder.student.engine.words import MISMATCH, describe, describe_call, describe_exception
 
 
-def raised_finding(raised: Raised) -> Finding:
+def raised_finding(raised: RaisedException) -> Finding:
     """The finding for a call that raised where a result was expected."""
     kind = "mismatch" if raised.types[0] == MISMATCH else "raised"
     return Finding(False, describe_exception(raised), instructive=False, kind=kind)
 
 
-def each(
+def judge_each(
     judge: Callable[[Trial], Finding], own: Sequence[str] = ()
 ) -> Callable[[Sequence[Trial]], Finding]:
     """Judge every trial on its own; an exception fails; the worst trial decides, one that fails in
@@ -116,7 +116,7 @@ def equals_reference(
 ) -> Aspect:
     """The results equal those of the reference. `part` selects one part of a tuple."""
     if part is None:
-        return Aspect(title, points, hint, runs, each(same_results))
+        return Aspect(title, points, hint, runs, judge_each(same_results))
 
     def judge(trial: Trial) -> Finding:
         findings = []
@@ -128,7 +128,7 @@ def equals_reference(
             findings.append(replace(compare(given, wanted, name, parts=inner), step=i))
         return worst(findings)
 
-    return Aspect(title, points, hint, runs, each(judge))
+    return Aspect(title, points, hint, runs, judge_each(judge))
 
 
 def has_property(
@@ -147,7 +147,7 @@ def has_property(
         problem = holds(trial.run, trial.record)
         return wrong(problem) if problem else Finding(True)
 
-    return Aspect(title, points, hint, runs, each(judge), only_if_right, forgeable)
+    return Aspect(title, points, hint, runs, judge_each(judge), only_if_right, forgeable)
 
 
 def inputs_untouched(points: float, runs: Runs) -> Aspect:
@@ -162,7 +162,7 @@ def inputs_untouched(points: float, runs: Runs) -> Aspect:
 
     hint = "Work on a new array: `a = a - b` makes one, `a -= b` writes into the caller's."
     return Aspect(
-        "leaves its inputs untouched", points, hint, runs, each(judge), True, forgeable=True
+        "leaves its inputs untouched", points, hint, runs, judge_each(judge), True, forgeable=True
     )
 
 
@@ -188,7 +188,7 @@ def _state_left_alone(points: float, runs: Runs, hint: str, allowed: Container[s
         return wrong(f"the call changed {', '.join(left)}") if left else Finding(True)
 
     return Aspect(
-        "leaves global state alone", points, hint, runs, each(judge), True, forgeable=True
+        "leaves global state alone", points, hint, runs, judge_each(judge), True, forgeable=True
     )
 
 
@@ -198,7 +198,7 @@ def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
     Runs with float64 tensors are made with float32 ones as well.
     """
 
-    def both(draw: Draw) -> Sequence[Run]:
+    def draw_both(draw: Draw) -> Sequence[Run]:
         given = runs(draw)
         return [*given, *filter(None, (run.in_float32() for run in given))]
 
@@ -218,7 +218,14 @@ def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
 
     hints = {"digits": _PRECISION, "nan": hint}
     return Aspect(
-        "dtype", points, hint, both, each(judge, PRECISION), True, hints=hints, own=("dtype",)
+        "dtype",
+        points,
+        hint,
+        draw_both,
+        judge_each(judge, PRECISION),
+        True,
+        hints=hints,
+        own=("dtype",),
     )
 
 
@@ -255,15 +262,21 @@ def on_the_inputs_device(points: float, runs: Runs) -> Aspect:
     else that fails there, counts as untried, and passes: other aspects judge the rest.
     """
 
-    def there(draw: Draw) -> list[Run]:
-        return [replace(r, gradients=False, random=False, elsewhere=True) for r in runs(draw)]
+    def draw_simulated(draw: Draw) -> list[Run]:
+        return [replace(r, gradients=False, random=False, simulated=True) for r in runs(draw)]
 
     def judge(trials: Sequence[Trial]) -> Finding:
         found = [(trial, _stays(trial)) for trial in trials]
         return worst([f if f.passed else with_call(f, t, f.step) for t, f in found])
 
     return Aspect(
-        "runs on the device of its inputs", points, _DEVICE, there, judge, True, forgeable=True
+        "runs on the device of its inputs",
+        points,
+        _DEVICE,
+        draw_simulated,
+        judge,
+        True,
+        forgeable=True,
     )
 
 
@@ -275,7 +288,7 @@ _DEVICE = (
 )
 
 
-def _seen(message: str) -> bool:
+def _names_two_devices(message: str) -> bool:
     """Whether a check of torch's own has seen two devices."""
     rest = message.partition("same device")[2]
     return "meta" in rest and "cpu" in rest
@@ -284,7 +297,8 @@ def _seen(message: str) -> bool:
 def _stays(trial: Trial) -> Finding:
     raised = trial.record.raised
     if raised is not None:
-        if raised.types[0] not in (TWO_DEVICES, NOT_ON_THE_CPU) and not _seen(raised.message):
+        refused = raised.types[0] in (TWO_DEVICES, NOT_ON_THE_CPU)
+        if not refused and not _names_two_devices(raised.message):
             return Finding(True)
         line = raised.traceback.splitlines()[-1] if raised.traceback else ""
         place, _, code = line.partition(", in ")
@@ -339,7 +353,7 @@ def gradients_match(title: str, points: float, hint: str, runs: Runs, if_nan: st
 
     hints = {"nan": if_nan} if if_nan else {}
     made = lambda draw: [run.with_gradients() for run in runs(draw)]  # noqa: E731
-    return Aspect(title, points, hint, made, each(judge), hints=hints)
+    return Aspect(title, points, hint, made, judge_each(judge), hints=hints)
 
 
 def _gradient_name(name: str, arguments: Sequence[str]) -> str:
@@ -359,7 +373,7 @@ def _argument(name: str, arguments: Sequence[str]) -> str:
 
 def plain(value: Any) -> np.ndarray | None:
     """The numbers of a result or an argument as float64, or None if it holds none."""
-    value = value.array if isinstance(value, Strided) else value
+    value = value.array if isinstance(value, StridedArray) else value
     array = numeric(value) or as_array(value)
     return None if array is None else array.data.astype(np.float64)
 

@@ -106,8 +106,8 @@ def compare(
 
 def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Finding:
     with np.errstate(invalid="ignore", over="ignore"):
-        b, error = _apart(given, wanted)
-        allowed = _allowed(wanted, b, slack)
+        b, error = _deviation(given, wanted)
+        allowed = _allowance(wanted, b, slack)
         if error.size == 0:
             return Finding(True, error=0.0, tolerance=slack * tolerance(wanted)[1])
         excess = error - allowed
@@ -165,11 +165,11 @@ def agrees(value: Any, expected: Any, *, slack: float = 1.0) -> bool:
         if "torch" in kinds and len(kinds) == 2:
             return False
     with np.errstate(invalid="ignore", over="ignore"):
-        b, error = _apart(given, wanted)
-        return bool(((error <= _allowed(wanted, b, slack)) & np.isfinite(error)).all())
+        b, error = _deviation(given, wanted)
+        return bool(((error <= _allowance(wanted, b, slack)) & np.isfinite(error)).all())
 
 
-def _apart(given: Array, wanted: Array) -> tuple[np.ndarray, np.ndarray]:
+def _deviation(given: Array, wanted: Array) -> tuple[np.ndarray, np.ndarray]:
     """The wanted numbers in float64, and how far the given ones are off."""
     a, b = given.data.astype(np.float64), wanted.data.astype(np.float64)
     error = np.abs(a - b)
@@ -180,7 +180,7 @@ def _apart(given: Array, wanted: Array) -> tuple[np.ndarray, np.ndarray]:
     return b, error
 
 
-def _allowed(wanted: Array, numbers: np.ndarray, slack: float) -> np.ndarray:
+def _allowance(wanted: Array, numbers: np.ndarray, slack: float) -> np.ndarray:
     """How far each number may be off.
 
     A small one among large ones in its row (the last axis) is what is left over of sums of large

@@ -23,7 +23,7 @@ class Draw:
         self.random = np.random.RandomState(np.frombuffer(hashlib.sha256(seed).digest(), "<u4"))
         self._shared = shared
 
-    def once(self, function: "Runs") -> "Sequence[Run]":
+    def draw_once(self, function: "Runs") -> "Sequence[Run]":
         """What a function draws: for all aspects of an exercise the same runs."""
         if self._shared is None:
             return function(self)

@@ -22,7 +22,7 @@ _MOST = 40  # functions
 
 def fresh_copy(function: Any) -> Any:
     """The copy; anything but a function of Python is given back as it is."""
-    return _Copies().of(function)
+    return _Copies().copy_of(function)
 
 
 class _Copies:
@@ -30,7 +30,7 @@ class _Copies:
         self.made: dict[int, Any] = {}
         self.shadows: dict[int, dict[str, Any]] = {}  # the copied namespaces, by the originals'
 
-    def of(self, thing: Any) -> Any:
+    def copy_of(self, thing: Any) -> Any:
         """What takes the place of a function, of a container, or of anything else."""
         if id(thing) in self.made:
             return self.made[id(thing)]
@@ -38,7 +38,7 @@ class _Copies:
             self.made[id(thing)] = copy(thing)
             self.made[id(thing)].clear()
         elif hasattr(thing, "cache_clear") and hasattr(thing, "__wrapped__"):
-            self.made[id(thing)] = self.of(thing.__wrapped__)
+            self.made[id(thing)] = self.copy_of(thing.__wrapped__)
         elif isinstance(thing, FunctionType) and _is_own(thing) and len(self.made) < _MOST:
             self.make(thing)
         return self.made.get(id(thing), thing)
@@ -49,17 +49,19 @@ class _Copies:
         names = self.shadows.setdefault(id(function.__globals__), {**function.__globals__})
         made = FunctionType(code, names, function.__name__, None, tuple(new))
         self.made[id(function)] = made
-        made.__defaults__ = function.__defaults__ and tuple(map(self.of, function.__defaults__))
+        made.__defaults__ = function.__defaults__ and tuple(
+            map(self.copy_of, function.__defaults__)
+        )
         kept = function.__kwdefaults__
-        made.__kwdefaults__ = kept and {name: self.of(value) for name, value in kept.items()}
-        made.__dict__.update({n: self.of(v) for n, v in vars(function).items()})
+        made.__kwdefaults__ = kept and {name: self.copy_of(value) for name, value in kept.items()}
+        made.__dict__.update({n: self.copy_of(v) for n, v in vars(function).items()})
         for old, cell in zip(cells, new, strict=True):
             with suppress(ValueError):  # it is empty
-                cell.cell_contents = self.of(old.cell_contents)
+                cell.cell_contents = self.copy_of(old.cell_contents)
         for name in _names(code):
             if name in names:
-                names[name] = self.of(function.__globals__[name])
-        names.update(dict.fromkeys(_kept(code)))
+                names[name] = self.copy_of(function.__globals__[name])
+        names.update(dict.fromkeys(_names_kept(code)))
 
 
 def _is_own(function: FunctionType) -> bool:
@@ -72,7 +74,7 @@ def _names(code: CodeType) -> Iterator[str]:
         yield from part.co_names
 
 
-def _kept(code: CodeType) -> Iterator[str]:
+def _names_kept(code: CodeType) -> Iterator[str]:
     """The names of the module that code assigns to: what a call leaves there."""
     for part in _parts(code):
         yield from (i.argval for i in dis.get_instructions(part) if i.opname == "STORE_GLOBAL")

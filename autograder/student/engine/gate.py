@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from autograder.student.engine.observe import MOST
-from autograder.student.engine.runs import Raised, Record, Run
+from autograder.student.engine.runs import RaisedException, Record, Run
 from autograder.student.engine.state import MEMORY, STATE
 from autograder.student.engine.values import (
     MAX_TEXT,
@@ -24,7 +24,7 @@ from autograder.student.engine.values import (
     Opaque,
     Previous,
     Recipe,
-    Strided,
+    StridedArray,
     TooLarge,
     describe_size,
     extent,
@@ -42,7 +42,7 @@ def admit(record: Record, run: Run, expected: Record) -> Record:
 
     Of made-up names one at most is left, without its words. `expected` is the reference's record.
     """
-    room = _Room(lambda: _size([expected.values, expected.gradients, _given(run)]))
+    room = _Room(lambda: _size([expected.values, expected.gradients, _arguments_of(run)]))
     arguments = {
         f"{i}.{name}"
         for i, step in enumerate(run.steps)
@@ -61,10 +61,10 @@ def admit(record: Record, run: Run, expected: Record) -> Record:
     )
 
 
-def _cut(raised: Raised) -> Raised:
+def _cut(raised: RaisedException) -> RaisedException:
     types = tuple(name[:_NAME] for name in raised.types[:_NAMES])
     texts = (raised.message[:MAX_TEXT], raised.traceback[:MAX_TEXT], raised.during[:_NAME])
-    return Raised(types, *texts)
+    return RaisedException(types, *texts)
 
 
 def _slopes(record: Record, expected: Record) -> dict[str, Any]:
@@ -76,13 +76,13 @@ def _slopes(record: Record, expected: Record) -> dict[str, Any]:
     return {name: slope for name, slope in record.gradients.items() if name in asked}
 
 
-def _given(run: Run) -> list[Any]:
+def _arguments_of(run: Run) -> list[Any]:
     return [part for step in run.steps for part in (step.args, step.kwargs)]
 
 
 def _size(value: Any) -> tuple[int, int]:
     """How many items and how many numbers a value of ours holds."""
-    value = value.array if isinstance(value, Strided) else value
+    value = value.array if isinstance(value, StridedArray) else value
     data = value.data if isinstance(value, Array) else value
     if isinstance(data, np.ndarray):
         return 1, extent(data.shape)
@@ -119,7 +119,7 @@ class _Room:
             numbers = len(value)
         elif isinstance(value, list | tuple | Mapping):
             items = len(value)
-        elif isinstance(value, Strided | Previous | Recipe):  # goes in, and never comes back
+        elif isinstance(value, StridedArray | Previous | Recipe):  # goes in, and never comes back
             return Opaque(type(value).__name__)
         if not self._holds(items, numbers):
             return TooLarge(describe_size(value))

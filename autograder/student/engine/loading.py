@@ -33,7 +33,7 @@ def load(module: Any, tensors: Mapping[str, Any]) -> None:
 
     Raises what `load_state_dict` raises.
     """
-    if not _copied(module, tensors):
+    if not _copy_numbers(module, tensors):
         whole = module.state_dict()
         kept = {name: whole[name] for name, _ in module.named_buffers() if name in whole}
         known = dict(module.named_parameters(remove_duplicate=False))
@@ -42,7 +42,7 @@ def load(module: Any, tensors: Mapping[str, Any]) -> None:
         module.load_state_dict(kept | dict(tensors))
 
 
-def _copied(module: Any, tensors: Mapping[str, Any]) -> bool:
+def _copy_numbers(module: Any, tensors: Mapping[str, Any]) -> bool:
     """Whether the numbers could be copied; if not, what was copied will be loaded again."""
     import torch
 

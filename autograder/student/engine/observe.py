@@ -32,7 +32,7 @@ from autograder.student.engine.code_origin import (
     own_codes,
     register_course,
 )
-from autograder.student.engine.ready_made import is_backward_of, wanted
+from autograder.student.engine.ready_made import is_backward_of, is_match
 
 _LIBRARY, _BLOCK, _COURSE, _PROBE = Owner.LIBRARY, Owner.BLOCK, Owner.COURSE, Owner.PROBE
 MOST = 20  # names that one call of an answer may add to its record
@@ -86,7 +86,7 @@ class Observer:
 
     def saw(self, name: str, node: Any = None) -> None:
         """Note an operation (of this node of the graph of gradients, if any), and whose it is."""
-        if not self.differentiates and wanted(name, self.patterns):
+        if not self.differentiates and is_match(name, self.patterns):
             self.met = True
         frame = _getframe(1).f_back  # none in autograd's own thread, for a GPU
         labels, block, theirs, whose = [name], None, False, None
@@ -97,8 +97,8 @@ class Observer:
                 labels += [known.label] if known.label and not theirs else []
             elif whose is _BLOCK or whose is _COURSE:
                 theirs = True
-                labels = [one for one in labels if not self._vouched(one, frame, known)]
-                if block and whose is _COURSE and self._vouched(block, frame, known):
+                labels = [one for one in labels if not self._is_vouched_for(one, frame, known)]
+                if block and whose is _COURSE and self._is_vouched_for(block, frame, known):
                     block = None
                 block = known.label or block
             else:
@@ -112,12 +112,12 @@ class Observer:
             ):
                 return  # what had not been met ran where no hook was
         for label in [*labels, block]:
-            if label and wanted(label, self.patterns):
+            if label and is_match(label, self.patterns):
                 self.note(label, frame)
 
-    def _vouched(self, label: str, frame: FrameType, known: CodeOrigin) -> bool:
+    def _is_vouched_for(self, label: str, frame: FrameType, known: CodeOrigin) -> bool:
         """Whether what ran below some code of the course is its own doing, or is not forbidden."""
-        if not wanted(label, self.patterns):
+        if not is_match(label, self.patterns):
             return True
         given = known.owner is Owner.BLOCK or any(
             known.code is code for thing in self.handed for code in own_codes(thing)
@@ -152,9 +152,9 @@ class _Current:
     observer: Observer | None = None
 
 
-def forbidden(name: str, patterns: tuple[str, ...]) -> bool:
+def is_forbidden(name: str, patterns: tuple[str, ...]) -> bool:
     """Whether an operation is forbidden; removing the hooks always is."""
-    return name == TAKEN_OFF or wanted(name, patterns)
+    return name == TAKEN_OFF or is_match(name, patterns)
 
 
 # --- torch's hooks ------------------------------------------------------------------------------
@@ -217,10 +217,10 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
             if observer is not None:
                 name, within = _name(func), node()
                 caller = _getframe().f_back  # none in autograd's own thread, for a GPU
-                if wanted(name, observer.patterns) or _out_of_view(caller, functions):
+                if is_match(name, observer.patterns) or _out_of_view(caller, functions):
                     observer.saw(name, within)
                 differentiated = within is not None and not observer.differentiates
-                if differentiated and wanted(BACKWARD, observer.patterns):
+                if differentiated and is_match(BACKWARD, observer.patterns):
                     observer.saw(BACKWARD)
                 for kind in types:
                     if kind is not tensor and _is_its_own(kind.__torch_dispatch__):

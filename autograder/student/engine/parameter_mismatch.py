@@ -18,7 +18,7 @@ _CONTAINERS: dict[type, str] = {
 _SHOWN = 4  # differences
 
 
-class Misfit(RuntimeError):
+class ParameterMismatch(RuntimeError):
     """The parameters of a module are not those that are expected."""
 
 
@@ -38,8 +38,8 @@ def describe_mismatch(module: Any, tensors: Mapping[str, Any]) -> str:
         for name in [name for name in missing if _is_plain(module, name)]:
             told.append(f"`{name}` is a plain tensor: expected an `nn.Parameter`")
             missing.remove(name)
-    pairs = _paired(surplus, missing, own, wanted)
-    told += dict.fromkeys(_renamed(mine, theirs) for mine, theirs in pairs)
+    pairs = _pair_names(surplus, missing, own, wanted)
+    told += dict.fromkeys(_describe_renaming(mine, theirs) for mine, theirs in pairs)
     surplus = [name for name in surplus if name not in {mine for mine, _ in pairs}]
     missing = [name for name in missing if name not in {theirs for _, theirs in pairs}]
     if surplus:
@@ -76,18 +76,18 @@ def _is_plain(module: Any, name: str) -> bool:
     return isinstance(getattr(module, "__dict__", {}).get(last), Tensor)
 
 
-def _paired(
+def _pair_names(
     surplus: list[str], missing: list[str], own: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
     """A module's own names with expected ones: of the same shape, the most alike first."""
 
-    def alike(mine: str, theirs: str) -> tuple[int, float]:
+    def likeness(mine: str, theirs: str) -> tuple[int, float]:
         ratio = SequenceMatcher(None, mine, theirs).ratio()
         return _common_end(mine, theirs), ratio
 
     fit = [(m, t) for m in surplus[:100] for t in missing[:100] if own[m] == wanted[t]]
     pairs: dict[str, str] = {}
-    for mine, theirs in sorted(fit, key=lambda pair: alike(*pair), reverse=True):
+    for mine, theirs in sorted(fit, key=lambda pair: likeness(*pair), reverse=True):
         if mine not in pairs and theirs not in pairs.values():
             pairs[mine] = theirs
     return [(mine, pairs[mine]) for mine in surplus if mine in pairs]
@@ -99,7 +99,7 @@ def _common_end(one: str, other: str) -> int:
     return next((i for i, (a, b) in enumerate(pairs) if a != b), 0)
 
 
-def _renamed(mine: str, theirs: str) -> str:
+def _describe_renaming(mine: str, theirs: str) -> str:
     """Which name is another, the layer's if it is that."""
     same = _common_end(mine, theirs)
     layers = [".".join(name.split(".")[:-same]) if same else "" for name in (mine, theirs)]

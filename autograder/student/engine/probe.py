@@ -23,13 +23,13 @@ from autograder.student.engine.code_origin import is_library
 from autograder.student.engine.fresh_copy import fresh_copy
 from autograder.student.engine.loading import load
 from autograder.student.engine.observe import Observer, differentiating, hand_out
-from autograder.student.engine.parameter_mismatch import Misfit, describe_mismatch
-from autograder.student.engine.runs import APPLY, BLOCKS, Raised, Record, Run, Step
+from autograder.student.engine.parameter_mismatch import ParameterMismatch, describe_mismatch
+from autograder.student.engine.runs import APPLY, BLOCKS, RaisedException, Record, Run, Step
 from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.simulated_device import ELSEWHERE
 from autograder.student.engine.state import GlobalState, form_of, without_hooks
 from autograder.student.engine.state import torch_if_imported as _torch
-from autograder.student.engine.values import Opaque, Previous, Recipe, Strided, text_of
+from autograder.student.engine.values import Opaque, Previous, Recipe, StridedArray, text_of
 
 _RECIPES = (BLOCKS or "-", f"{course.package()}.exercises.", "autograder.student.authoring.")
 _FAR = 1_618_033_988
@@ -49,11 +49,11 @@ def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str
     """Like `probe`, but leaves the global generators changed: for many runs
     `with preserve_generators()`.
 
-    A run `elsewhere` is made on a pretended device, whatever `device` is: instead of each tensor,
+    A `simulated` run is made on a pretended device, whatever `device` is: instead of each tensor,
     its record says where it is.
     """
-    device = ELSEWHERE if run.elsewhere else device
-    observer = Observer(() if run.elsewhere else watch)
+    device = ELSEWHERE if run.simulated else device
+    observer = Observer(() if run.simulated else watch)
     with _quarantine(run.seed) as state, observer.watching():  # whatever is done to what it gives
         record = make_calls(answer, run, device, state)
     return replace(record, operations=dict(observer.seen)) if observer.seen else record
@@ -78,7 +78,7 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
                 called, *args = args
             else:
                 called = getattr(target, step.method) if step.method else target
-            with simulated_device.simulate_device(run.most) if run.elsewhere else nullcontext():
+            with simulated_device.simulate_device(run.most) if run.simulated else nullcontext():
                 values.append(called(*args, **kwargs))
         stage = "backward"
         gradients = _gradients(target, values, sent, run.state or {}) if run.gradients else {}
@@ -87,9 +87,9 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
     except BaseException as error:  # noqa: BLE001  (SystemExit counts like any other)
         fits = not isinstance(error, _LoadError)
         raised = _describe(error, stage) if fits else _describe(error.__cause__ or error, "load")
-        shown = () if run.elsewhere else tuple(map(snapshot, values))
+        shown = () if run.simulated else tuple(map(snapshot, values))
         return Record(shown, raised, side_effects=state.differences())
-    if run.elsewhere:
+    if run.simulated:
         return Record(tuple(map(simulated_device.devices_of, values)))
     changed = {
         f"{i}.{name}": snapshot(after)
@@ -132,7 +132,7 @@ class _LoadError(Exception):
 
 
 def _build(answer: Any, run: Run, device: str, state: GlobalState) -> Any:
-    first = "cpu" if run.elsewhere else device  # where a student would build it, too
+    first = "cpu" if run.simulated else device  # where a student would build it, too
     args, kwargs = _arguments(run.constructor, [], first, False)
     given = [*args, *kwargs.values()]
     state.watch_modules(*given)
@@ -141,14 +141,14 @@ def _build(answer: Any, run: Run, device: str, state: GlobalState) -> Any:
     if run.state is not None:
         _load(built, run.state, first)
     if device != "cpu" and hasattr(built, "to"):
-        built = _moved(built, device)
+        built = _move(built, device)
     if hasattr(built, "train"):
         built.train(run.training)
     state.watch_modules(*given)
     return built
 
 
-def _moved(thing: Any, device: str) -> Any:
+def _move(thing: Any, device: str) -> Any:
     """A tensor or a module on another device."""
     if device != ELSEWHERE:
         return thing.to(device)
@@ -167,7 +167,7 @@ def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
         told = ""
         with suppress(Exception):
             told = describe_mismatch(built, tensors)
-        raise _LoadError from Misfit(told) if told else error
+        raise _LoadError from ParameterMismatch(told) if told else error
 
 
 def _wide(tensors: Iterable[Any]) -> set[Any]:
@@ -190,10 +190,10 @@ def materialise(value: Any, device: str, values: list | tuple = (), gradients: b
             data = value.data.astype(value.dtype)
             return data[()] if value.kind == "scalar" else data
         made = tensor_of(value)
-        made = made if device == "cpu" else _moved(made, device)
+        made = made if device == "cpu" else _move(made, device)
         return made.requires_grad_() if gradients and made.is_floating_point() else made
-    if isinstance(value, Strided):
-        return _strided(materialise(value.array, device), gradients)
+    if isinstance(value, StridedArray):
+        return _as_view(materialise(value.array, device), gradients)
     if isinstance(value, Previous):
         found = values[value.step]
         for index in value.path:
@@ -208,7 +208,7 @@ def materialise(value: Any, device: str, values: list | tuple = (), gradients: b
     return value
 
 
-def _strided(whole: Any, gradients: bool) -> Any:
+def _as_view(whole: Any, gradients: bool) -> Any:
     """A view with the same numbers: every second one in memory, the first axis fastest.
 
     So it cannot be flattened without a copy, unless it is a vector.
@@ -246,7 +246,7 @@ def _cook(recipe: Recipe, device: str) -> Any:
             _load(built, recipe.state, "cpu" if device == ELSEWHERE else device)
     if not hasattr(built, "eval"):
         return built
-    return (built if device == "cpu" else _moved(built, device)).eval()
+    return (built if device == "cpu" else _move(built, device)).eval()
 
 
 def _pairs(step: Step, args: list, kwargs: dict):
@@ -257,7 +257,7 @@ def _pairs(step: Step, args: list, kwargs: dict):
 
 
 def _differs(before: Any, after: Any) -> bool:
-    before = before.array if isinstance(before, Strided) else before
+    before = before.array if isinstance(before, StridedArray) else before
     if isinstance(before, Mapping):
         same = isinstance(after, Mapping) and [*before] == [*after]
         return not same or any(_differs(old, after[key]) for key, old in before.items())
@@ -349,13 +349,13 @@ def _quarantine(seed: int) -> Iterator[GlobalState]:
         yield GlobalState()
 
 
-def _describe(error: BaseException, during: str) -> Raised:
+def _describe(error: BaseException, during: str) -> RaisedException:
     types = tuple(t.__name__ for t in type(error).__mro__ if t not in (object, BaseException))
     try:
         message = text_of(str(error), 2000)
     except Exception:  # noqa: BLE001  (an exception whose own __str__ fails)
         message = "(its message cannot be shown)"
-    return Raised(types or (type(error).__name__,), message, own_lines(error), during)
+    return RaisedException(types or (type(error).__name__,), message, own_lines(error), during)
 
 
 def own_lines(error: BaseException) -> str:

@@ -23,12 +23,12 @@ _SQUASHED = frozenset(n.replace("_", "") for names in CONCEPTS.values() for n in
 
 
 @lru_cache(maxsize=1 << 14)
-def wanted(name: str, patterns: tuple[str, ...]) -> bool:
+def is_match(name: str, patterns: tuple[str, ...]) -> bool:
     """Whether a dotted name belongs to a concept or matches a pattern, and no exception.
 
     Patterns are those of `Observer`. Upper and lower case are the same.
     """
-    concepts, yes, no = _compiled(patterns)
+    concepts, yes, no = _compile(patterns)
     name = name.lower()
     found = yes.fullmatch(name) or any(computes(name, concept) for concept in concepts)
     return bool(found) and not no.fullmatch(name)
@@ -54,7 +54,7 @@ def is_backward_of(node: Any) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _compiled(patterns: tuple[str, ...]) -> tuple[list[str], re.Pattern, re.Pattern]:
+def _compile(patterns: tuple[str, ...]) -> tuple[list[str], re.Pattern, re.Pattern]:
     plain = [pattern for pattern in patterns if "." not in pattern]
     if unknown := {*plain} - {*CONCEPTS}:
         raise ValueError(f"{unknown} is nothing to forbid; there are {', '.join(CONCEPTS)}")

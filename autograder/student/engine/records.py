@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from autograder.student.engine.runs import Raised, Record, Run, Step
+from autograder.student.engine.runs import RaisedException, Record, Run, Step
 from autograder.student.engine.values import Array, WireError
 
 
 def run_tree(run: Run) -> dict[str, Any]:
     """A run as a tree that `values.encode` takes."""
     flags = [run.training, run.gradients, run.seed, run.random]
-    if run.elsewhere:
+    if run.simulated:
         flags += [True, run.most] if run.most else [True]
     return {
         "steps": [_step_tree(step) for step in run.steps],
@@ -43,18 +43,18 @@ def on_device(record: Record, device: str) -> Record:
     """A record made on the CPU, relabelled for another device, which sets its tolerances."""
     kind = device.partition(":")[0]
 
-    def moved(value: Any) -> Any:
+    def move(value: Any) -> Any:
         if isinstance(value, Array):
             return replace(value, device=kind) if value.kind == "torch" else value
         if isinstance(value, tuple | list):
-            return type(value)(moved(item) for item in value)
+            return type(value)(move(item) for item in value)
         if isinstance(value, Mapping):
-            return {name: moved(item) for name, item in value.items()}
+            return {name: move(item) for name, item in value.items()}
         return value
 
     if kind == "cpu":
         return record
-    return replace(record, values=moved(record.values), gradients=moved(record.gradients))
+    return replace(record, values=move(record.values), gradients=move(record.gradients))
 
 
 def record_from(tree: Any) -> Record:
@@ -64,7 +64,7 @@ def record_from(tree: Any) -> Record:
         if raised is not None:
             types, message, traceback, during = raised
             types = tuple(map(_text, types)) or ("Exception",)
-            raised = Raised(types, *map(_text, (message, traceback, during)))
+            raised = RaisedException(types, *map(_text, (message, traceback, during)))
         values, gradients, changed = tree["values"], tree["gradients"], tree["changed"]
         fits = (isinstance(values, tuple), isinstance(gradients, dict), isinstance(changed, dict))
         if not all(fits):

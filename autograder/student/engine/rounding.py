@@ -47,10 +47,10 @@ def charged_to_dtype(
     if not (narrow and naming and (found[0].passed or found[0].rounded)):
         return [*found], set()
 
-    def charged(i: int, finding: Finding) -> Finding:
+    def charge(i: int, finding: Finding) -> Finding:
         if not finding.rounded:
             return finding
         digits = replace(finding, kind="digits", instructive=True)
         return digits if i in naming else Finding(True)
 
-    return [charged(i, finding) for i, finding in enumerate(found)], naming
+    return [charge(i, finding) for i, finding in enumerate(found)], naming

@@ -15,11 +15,11 @@ import numpy as np
 
 from autograder.student import course
 from autograder.student.engine.draw import Draw, Runs, tensor
-from autograder.student.engine.values import Array, Previous, Recipe, Strided
+from autograder.student.engine.values import Array, Previous, Recipe, StridedArray
 
 __all__ = [
-    "Array", "Aspect", "Draw", "Exercise", "Finding", "Previous", "Raised", "Recipe", "Record",
-    "Run", "Step", "Strided", "Trial", "as_argument", "call", "made_by", "module",
+    "Array", "Aspect", "Draw", "Exercise", "Finding", "Previous", "RaisedException", "Recipe",
+    "Record", "Run", "Step", "StridedArray", "Trial", "as_argument", "call", "made_by", "module",
 ]  # fmt: skip
 
 
@@ -65,7 +65,7 @@ class Run:
     parameters to load and `training` the mode. With `gradients`, the last call's result is
     contracted with fixed numbers and differentiated with respect to every floating-point argument
     and every parameter. `seed` fixes torch's and NumPy's global generators before the first call.
-    `random` marks a run whose results are random: no two answers need to agree on it. `elsewhere`
+    `random` marks a run whose results are random: no two answers need to agree on it. `simulated`
     marks one whose tensors say that they are not on the CPU; it is only judged by where its results
     are, or by whether a tensor made on the way holds more than `most` numbers (0: no limit).
     A `fresh` one is made of a copy of the function that has kept nothing from calls so far.
@@ -78,7 +78,7 @@ class Run:
     gradients: bool = False
     seed: int = 0
     random: bool = False
-    elsewhere: bool = False
+    simulated: bool = False
     most: int = 0
     fresh: bool = False
 
@@ -121,7 +121,7 @@ class Run:
     def as_views(self) -> "Run":
         """The same run with arrays that are not contiguous."""
         steps = (
-            replace(s, args=_strided(s.args), kwargs=_strided(dict(s.kwargs))) for s in self.steps
+            replace(s, args=_as_view(s.args), kwargs=_as_view(dict(s.kwargs))) for s in self.steps
         )
         return replace(self, steps=tuple(steps))
 
@@ -133,7 +133,7 @@ class Run:
         """The same run with float64 instead of every float32 tensor; None if there is none."""
         return self._recast("float32", "float64")
 
-    def narrowed(self) -> "Run | None":
+    def all_in_float32(self) -> "Run | None":
         """The same run with float32 instead of every float64 array or tensor; None if there is
         none."""
         return self._recast("float64", "float32", ("torch", "numpy"))
@@ -150,13 +150,13 @@ class Run:
         return replace(self, steps=tuple(steps[:-1]), init=init, state=state) if found else None
 
 
-def _strided(value: Any) -> Any:
+def _as_view(value: Any) -> Any:
     """A value with its arrays as views."""
     if isinstance(value, (np.ndarray, Array)):
-        return Strided(value)
+        return StridedArray(value)
     if isinstance(value, dict):
-        return {name: _strided(part) for name, part in value.items()}
-    return tuple(map(_strided, value)) if isinstance(value, tuple) else value
+        return {name: _as_view(part) for name, part in value.items()}
+    return tuple(map(_as_view, value)) if isinstance(value, tuple) else value
 
 
 def _recast(value: Any, old: str, new: str, found: list[Any], kinds: Sequence[str]) -> Any:
@@ -169,8 +169,8 @@ def _recast(value: Any, old: str, new: str, found: list[Any], kinds: Sequence[st
     if isinstance(value, Array) and (value.kind, value.dtype) == ("torch", old):
         found.append(tensor(value.data, new))
         return found[-1]
-    if isinstance(value, Strided):
-        return Strided(cast(value.array))
+    if isinstance(value, StridedArray):
+        return StridedArray(cast(value.array))
     if isinstance(value, Recipe):
         parts = ("args", "kwargs", "state")
         return replace(value, **{part: cast(getattr(value, part)) for part in parts})
@@ -202,7 +202,7 @@ def module(*args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any) ->
 
 
 @dataclass(frozen=True)
-class Raised:
+class RaisedException:
     """An exception: the names of its type and its type's bases, its text, where it came from."""
 
     types: tuple[str, ...]
@@ -226,7 +226,7 @@ class Record:
     """
 
     values: tuple = ()
-    raised: Raised | None = None
+    raised: RaisedException | None = None
     gradients: Mapping[str, Any] = field(default_factory=dict)
     changed: Mapping[str, Any] = field(default_factory=dict)
     side_effects: tuple[str, ...] = ()
@@ -242,9 +242,9 @@ class Record:
 Make = Callable[[Run], Record]  # makes a run of an answer
 
 
-def lost(why: str) -> Record:
+def lost_record(why: str) -> Record:
     """Stands for the record of a run that never came back."""
-    return Record(raised=Raised(("Lost",), why, during=LOST))
+    return Record(raised=RaisedException(("Lost",), why, during=LOST))
 
 
 @dataclass(frozen=True)
@@ -319,10 +319,10 @@ class Exercise:
     """The task of writing one function or class. `arguments` names those of the call in messages,
     `returns` the parts of a result that is a tuple.
 
-    `given` maps the names of other exercises, whose blocks the answer may run, to these blocks.
+    `allows` maps the names of other exercises, whose blocks the answer may run, to these blocks.
     `forbids` names what would be a ready-made answer: concepts of `ready_made` ("normalisation"),
     or dotted names with `*` as a wildcard ("torch.*softmax*"). The course's own blocks are always
-    forbidden, except those in `given` or `uses`. An exercise that is not `recorded` compares
+    forbidden, except those in `allows` or `uses`. An exercise that is not `recorded` compares
     nothing with the reference, whose results are then kept from students: they would be answers.
     """
 
@@ -330,16 +330,16 @@ class Exercise:
     title: str
     arguments: tuple[str, ...]
     aspects: tuple[Aspect, ...]
-    given: Mapping[str, str] = field(default_factory=dict)
+    allows: Mapping[str, str] = field(default_factory=dict)
     forbids: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     returns: Names = ()
     recorded: bool = True
 
     @property
-    def watched(self) -> tuple[str, ...]:
+    def watch_patterns(self) -> tuple[str, ...]:
         """What an answer must not run, since it would be a ready-made one: `Observer` patterns."""
-        free = {*self.uses, *(block.rpartition(":")[2] for block in self.given.values())}
+        free = {*self.uses, *(block.rpartition(":")[2] for block in self.allows.values())}
         excepted = [f"!{BLOCKS}.{name}{end}" for name in sorted(free) for end in ("", ".*")]
         return (*self.forbids, f"{BLOCKS}.*", *excepted)
 

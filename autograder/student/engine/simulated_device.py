@@ -5,7 +5,7 @@ elsewhere and one that was made on the CPU, or NumPy asking for numbers that are
 Only these two, `OnTwoDevices` and `NotOnTheCpu`, say anything about an answer. Whatever else goes
 wrong under the pretence may be the pretence's own fault, and is not held against it. Since every
 operation passes through here, so does every tensor's size: one that holds more numbers than a run
-allows ends the call, with `TooMany`.
+allows ends the call, with `TensorTooLarge`.
 
 How: a wrapper subclass whose device is "meta", the only one besides the CPU for which every build
 of torch has autograd, holds a CPU tensor. Each operation is unwrapped, computed, and wrapped again;
@@ -26,7 +26,7 @@ from autograder.student.engine.state import parts_of
 
 ELSEWHERE = "elsewhere"  # a probe's name for the device, and a record's for a tensor on it
 PRETENDED = "meta"  # what torch calls it
-TWO_DEVICES, NOT_ON_THE_CPU, TOO_MANY = "OnTwoDevices", "NotOnTheCpu", "TooMany"
+TWO_DEVICES, NOT_ON_THE_CPU, TOO_MANY = "OnTwoDevices", "NotOnTheCpu", "TensorTooLarge"
 
 _COPIES = ("aten::_to_copy", "aten::copy_")
 _INDEXES = ("aten::index.", "aten::index_put", "aten::_index_put", "aten::_unsafe_index")
@@ -42,7 +42,7 @@ class NotOnTheCpu(TypeError):
     """NumPy was given a tensor that is elsewhere."""
 
 
-class TooMany(MemoryError):
+class TensorTooLarge(MemoryError):
     """An operation made a tensor that holds more numbers than the run allows."""
 
 
@@ -68,7 +68,7 @@ def _pretence() -> tuple[type, Any, Any]:
     tensor: Any = torch.Tensor  # what overrides it is another, on purpose
     wrapper = tensor._make_wrapper_subclass
 
-    class Elsewhere(tensor):
+    class SimulatedTensor(tensor):
         """A tensor that says it is elsewhere; `_numbers` is where its numbers are."""
 
         __torch_function__ = torch._C._disabled_torch_function_impl
@@ -98,7 +98,9 @@ def _pretence() -> tuple[type, Any, Any]:
         @data.setter
         def data(self, value: Any) -> None:
             mine: Any = self
-            same = isinstance(value, Elsewhere) and value._numbers.shape == mine._numbers.shape
+            same = (
+                isinstance(value, SimulatedTensor) and value._numbers.shape == mine._numbers.shape
+            )
             if not same or value.dtype != self.dtype:
                 raise NotSimulated("a tensor is given other data")
             mine._numbers = value._numbers
@@ -139,7 +141,7 @@ def _pretence() -> tuple[type, Any, Any]:
             return format(self.item() if self.dim() == 0 else repr(self), spec)
 
         def __deepcopy__(self, memo: dict) -> Any:
-            copied = Elsewhere(self._numbers.clone()).requires_grad_(self.requires_grad)
+            copied = SimulatedTensor(self._numbers.clone()).requires_grad_(self.requires_grad)
             if getattr(self, "_is_param", False):
                 copied._is_param = True
             memo[id(self)] = copied
@@ -167,7 +169,7 @@ def _pretence() -> tuple[type, Any, Any]:
 
     def numbers_in(value: Any) -> Any:
         """Tensors in lists, replaced by the numbers that torch would read from them one by one."""
-        if isinstance(value, Elsewhere):
+        if isinstance(value, SimulatedTensor):
             return value.tolist()
         return type(value)(map(numbers_in, value)) if type(value) in (list, tuple) else value
 
@@ -180,7 +182,7 @@ def _pretence() -> tuple[type, Any, Any]:
             return run(func, args, kwargs or {})
 
     def plain(value: Any) -> Any:
-        if isinstance(value, Elsewhere):
+        if isinstance(value, SimulatedTensor):
             return value._numbers
         return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
 
@@ -188,8 +190,8 @@ def _pretence() -> tuple[type, Any, Any]:
         if isinstance(value, tensor):
             if torch.is_inference_mode_enabled():  # a wrapper cannot be an inference tensor
                 with torch.inference_mode(False):
-                    return Elsewhere(value)
-            return Elsewhere(value)
+                    return SimulatedTensor(value)
+            return SimulatedTensor(value)
         return type(value)(map(wrapped, value)) if type(value) in (list, tuple) else value
 
     def run(func: Any, args: tuple, kwargs: Mapping[str, Any]) -> Any:
@@ -197,9 +199,9 @@ def _pretence() -> tuple[type, Any, Any]:
             raise NotSimulated("forward-mode differentiation does not follow the pretence")
         name, device = func._schema.name, kwargs.get("device")
         found = [*_tensors((args, tuple(kwargs.values())), tensor)]
-        far = [t for t in found if isinstance(t, Elsewhere)]
+        far = [t for t in found if isinstance(t, SimulatedTensor)]
         if far and len(far) < len(found):
-            near = [t for t in found if not isinstance(t, Elsewhere)]
+            near = [t for t in found if not isinstance(t, SimulatedTensor)]
             _refuse(name + ".", args, far, near)
         if device is not None and torch.device(device) == there:
             kwargs = {**kwargs, "device": cpu}
@@ -209,14 +211,14 @@ def _pretence() -> tuple[type, Any, Any]:
         result = func(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
         target = kwargs.get("out") if "out" in kwargs else args[0] if name.endswith("_") else None
         if target is not None:  # the argument itself
-            if isinstance(target, Elsewhere) and target._numbers.shape != target.shape:
+            if isinstance(target, SimulatedTensor) and target._numbers.shape != target.shape:
                 raise NotSimulated(f"{name} changes a tensor's shape in place")
             return target
         if _Limit.most:
             _refuse_large(_tensors(result, tensor))
         return wrapped(result) if stays else result
 
-    return Elsewhere, Makers(), Factories()
+    return SimulatedTensor, Makers(), Factories()
 
 
 def _tensors(value: Any, tensor: type) -> Iterator[Any]:
@@ -256,7 +258,9 @@ def _refuse_large(made: Iterator[Any]) -> None:
     for tensor in made:
         held = tensor.untyped_storage().nbytes() // tensor.itemsize
         if held > _Limit.most:
-            raise TooMany(f"makes a tensor of shape {tuple(tensor.shape)}, of {held} numbers")
+            raise TensorTooLarge(
+                f"makes a tensor of shape {tuple(tensor.shape)}, of {held} numbers"
+            )
 
 
 def move_tensor(tensor: Any) -> Any:

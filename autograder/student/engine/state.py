@@ -136,7 +136,7 @@ class _Torchs(NamedTuple):
     module: type
     view: Callable[[Any], Any]
     write: Callable[[Any, Any], None]
-    trained: Callable[[Any], bool]
+    has_parameters: Callable[[Any], bool]
     slope: Callable[[Any], Any]
     form: Callable[[Any], tuple[Any, Any]]
     parts: tuple[str, ...]
@@ -172,7 +172,7 @@ def _of_torch() -> _Torchs | None:
     is_trained, gradient = base.requires_grad.__get__, base.grad.__get__
     dtype_of, shape_of = base.dtype.__get__, base.shape.__get__
 
-    def trained(value: Any) -> bool:
+    def has_parameters(value: Any) -> bool:
         with without_hooks():
             return is_trained(value)
 
@@ -191,7 +191,7 @@ def _of_torch() -> _Torchs | None:
         torch.nn.Module,
         view,
         write,
-        trained,
+        has_parameters,
         slope,
         form,
         tuple(n for n, kept in vars(torch.nn.Module()).items() if isinstance(kept, dict)),
@@ -319,7 +319,7 @@ def own_state(module: Any) -> dict[str, Any]:
     return {
         MODES: _training(module),
         NUMBERS: [(n, id(t), bytes_of(t)) for n, t in (parameters | buffers).items()],
-        FROZEN: [(n, torch.trained(p)) for n, p in parameters.items()],
+        FROZEN: [(n, torch.has_parameters(p)) for n, p in parameters.items()],
         SLOPES: [(n, bytes_of(torch.slope(p))) for n, p in parameters.items()],
         FORM: [(n, [*own[n]]) for n in torch.parts if isinstance(own.get(n), dict)],
     }

@@ -66,7 +66,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Strided:
+class StridedArray:
     """An array that arrives as a non-contiguous view."""
 
     array: Any
@@ -135,7 +135,7 @@ class _Encoder:
             return {"t": "float", "v": repr(value)}
         if isinstance(value, Opaque):
             return _named(value.type_name, "large" if isinstance(value, TooLarge) else "opaque")
-        if isinstance(value, Strided):
+        if isinstance(value, StridedArray):
             return {"t": "strided", "of": self.tree(value.array, depth + 1)}
         if isinstance(value, Previous):
             return {"t": "previous", "step": value.step, "path": list(value.path)}
@@ -203,7 +203,7 @@ def decode(message: bytes, most: float = MAX_ITEMS) -> Any:
     Raises `WireError` for what `encode` would not have written, and for more than `most` values.
     """
     try:
-        tree, arrays = _opened(message, most)
+        tree, arrays = _open(message, most)
         return _Decoder(arrays, most).value(tree, 0)
     except WireError:
         raise
@@ -211,7 +211,7 @@ def decode(message: bytes, most: float = MAX_ITEMS) -> Any:
         raise WireError(f"not a message ({type(error).__name__})") from None
 
 
-def _opened(message: bytes, most: float) -> tuple[Any, list[np.ndarray]]:
+def _open(message: bytes, most: float) -> tuple[Any, list[np.ndarray]]:
     """The JSON tree of a message, and the arrays it refers to."""
     length = head_of(message)
     if len(message) > 2 * MAX_BYTES or length > MAX_HEAD:

@@ -12,11 +12,12 @@ from typing import Any
 
 from autograder.student.course import is_exercise
 from autograder.student.engine.compare import NEARLY
+from autograder.student.engine.deviations import same_deviations
 from autograder.student.engine.gate import admit
 from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.mistakes.match import Mistake, match_mistakes
 from autograder.student.engine.mistakes.wording import describe_guess, describe_other_problems
-from autograder.student.engine.observe import MOST, forbidden
+from autograder.student.engine.observe import MOST, is_forbidden
 from autograder.student.engine.rounding import PRECISION, charged_to_dtype
 from autograder.student.engine.runs import (
     LOST,
@@ -24,12 +25,11 @@ from autograder.student.engine.runs import (
     Exercise,
     Finding,
     Make,
-    Raised,
+    RaisedException,
     Record,
     Run,
     Trial,
 )
-from autograder.student.engine.side_effects import same_sides
 from autograder.student.engine.words import describe_call, describe_exception, one_line
 
 CORRECT, WRONG, CRASH, MISSING = "correct", "wrong", "crash", "missing"
@@ -66,11 +66,11 @@ class AspectVerdict:
 class Verdict:
     """What an answer is worth and why. `mistake` names the known mistake that it is.
 
-    `besides` is what else is wrong with it. `likely` names mistakes that it only looks like, one or
-    two at once, with their causes in `guess`. `note` replaces the aspects if none was judged;
-    `remark` adds something to know. `ran` holds the forbidden operations that it ran, each with its
-    place in the answer. `pointer` says where it goes astray: a hint that the answer may have
-    forged, several lines, indented where it is code.
+    `other_problems` says what else is wrong with it. `suspected_mistakes` names those that it only
+    looks like, one or two at once, with their causes in `suspicion`. `note` replaces the aspects if
+    none was judged; `remark` adds something to know. `forbidden_operations` holds those that it
+    ran, each with its place in the answer. `pointer` says where it goes astray: a hint that the
+    answer may have forged, several lines, indented where it is code.
     """
 
     exercise: str
@@ -82,10 +82,10 @@ class Verdict:
     cause: str | None = None
     note: str | None = None
     remark: str | None = None
-    ran: tuple[tuple[str, str], ...] = ()
-    besides: str | None = None
-    likely: tuple[str, ...] = ()
-    guess: str | None = None
+    forbidden_operations: tuple[tuple[str, str], ...] = ()
+    other_problems: str | None = None
+    suspected_mistakes: tuple[str, ...] = ()
+    suspicion: str | None = None
     pointer: str | None = None
 
 
@@ -119,14 +119,21 @@ def decide(
     rows = zip(records, runs, expected, strict=True)
     records = [[admit(*trial) for trial in zip(*row, strict=True)] for row in rows]
     found = _findings(exercise, runs, records, expected)
-    verdicts = _told(exercise, found)  # as mistakes are judged, of which no run is made
+    verdicts = _aspect_verdicts(exercise, found)  # as mistakes are judged, of which no run is made
     if all(v.passed for v in verdicts):
         full = exercise.points
-        return Verdict(exercise.name, full, full, CORRECT, verdicts, ran=_ran(exercise, records))
+        return Verdict(
+            exercise.name,
+            full,
+            full,
+            CORRECT,
+            verdicts,
+            forbidden_operations=_operations_that_ran(exercise, records),
+        )
     if raised[0] and all(raised):  # two answers that always raise alike need not be the same
         return no_marks(exercise, CRASH, _story([one for one in raised if one]))
     if make and any(finding.alone for finding in found):
-        told = _told(exercise, [_made_alone(finding, make) for finding in found])
+        told = _aspect_verdicts(exercise, [_made_alone(finding, make) for finding in found])
     else:
         told = verdicts
     score = round(sum(v.points for v in told if v.passed), 6)
@@ -146,7 +153,7 @@ def decide(
             (mine.passed == other.passed and (not by_lot or _told_alike(mine, other)))
             or (not by_lot and any(run.random for run in row))  # on a pretended device
             for mine, other, row, by_lot in zip(verdicts, theirs, runs, drawn, strict=True)
-        ) and same_sides(runs, records, mistake.records, expected)
+        ) and same_deviations(runs, records, mistake.records, expected)
 
     known = next(filter(is_this, mistakes()), None)
 
@@ -163,23 +170,25 @@ def decide(
     return Verdict(
         *(exercise.name, exercise.points, score, WRONG, told, name, cause),
         remark=None if known or like else _describe_digits(told),
-        ran=_ran(exercise, records),
-        besides=describe_other_problems(like, exercise.arguments)
+        forbidden_operations=_operations_that_ran(exercise, records),
+        other_problems=describe_other_problems(like, exercise.arguments)
         if like and like.certain
         else None,
-        likely=() if not like or like.certain else tuple(m.name for m in like.mistakes),
-        guess=None if not like or like.certain else describe_guess(like, exercise.arguments),
+        suspected_mistakes=() if not like or like.certain else tuple(m.name for m in like.mistakes),
+        suspicion=None if not like or like.certain else describe_guess(like, exercise.arguments),
     )
 
 
 def _told_alike(mine: AspectVerdict, other: AspectVerdict) -> bool:
     """Whether two answers fail in the same words, and are off by about as much."""
-    words, numbers = zip(*(_parted(each.message or "") for each in (mine, other)), strict=True)
+    words, numbers = zip(
+        *(_split_numbers(each.message or "") for each in (mine, other)), strict=True
+    )
     near = (abs(a - b) <= max(a, b) / 3 for a, b in zip(*numbers, strict=False))
     return words[0] == words[1] and all(near)
 
 
-def _parted(message: str) -> tuple[str, list[float]]:
+def _split_numbers(message: str) -> tuple[str, list[float]]:
     """The words of a message and the numbers in it."""
     return _NUMBER.sub("", message), [*map(float, _NUMBER.findall(message))]
 
@@ -198,9 +207,9 @@ def _to_compare(
     """The runs by which an answer is compared with known mistakes: those on a pretended device
     only if nothing else is wrong, since an answer with any mistake may or may not work there."""
     rows = [*zip(runs, verdicts, strict=True)]
-    if all(v.passed or any(run.elsewhere for run in row) for row, v in rows):
+    if all(v.passed or any(run.simulated for run in row) for row, v in rows):
         return runs
-    return [[replace(run, random=run.random or run.elsewhere) for run in row] for row in runs]
+    return [[replace(run, random=run.random or run.simulated) for run in row] for row in runs]
 
 
 def _describe_digits(aspects: Sequence[AspectVerdict]) -> str | None:
@@ -214,19 +223,21 @@ def _describe_digits(aspects: Sequence[AspectVerdict]) -> str | None:
     return f"Nearly right: what fails is off in digit {digits + 1} at the earliest. {OF_DIGITS}"
 
 
-def _ran(exercise: Exercise, records: Sequence[Sequence[Record]]) -> tuple[tuple[str, str], ...]:
+def _operations_that_ran(
+    exercise: Exercise, records: Sequence[Sequence[Record]]
+) -> tuple[tuple[str, str], ...]:
     """The operations among those that ran which the exercise forbids."""
     seen: dict[str, str] = {}
     for record in (record for row in records for record in row):
         seen = {**record.operations, **seen}
-    patterns = exercise.watched
-    return tuple((name, at) for name, at in seen.items() if forbidden(name, patterns))[:MOST]
+    patterns = exercise.watch_patterns
+    return tuple((name, at) for name, at in seen.items() if is_forbidden(name, patterns))[:MOST]
 
 
-def describe_operations(ran: Sequence[tuple[str, str]]) -> str:
+def describe_operations(forbidden_operations: Sequence[tuple[str, str]]) -> str:
     """The first of some operations with its place, and the number of other places."""
-    name, place = ran[0]
-    others = len({at for _, at in ran}) - 1
+    name, place = forbidden_operations[0]
+    others = len({at for _, at in forbidden_operations}) - 1
     more = f" (and in {others} more place{'s' * (others > 1)})" if others else ""
     return name + (f" in {place}" if place else "") + more
 
@@ -237,7 +248,7 @@ def _judge(
     records: Sequence[Sequence[Record]],
     expected: Sequence[Sequence[Record]],
 ) -> tuple[AspectVerdict, ...]:
-    return _told(exercise, _findings(exercise, runs, records, expected))
+    return _aspect_verdicts(exercise, _findings(exercise, runs, records, expected))
 
 
 def _findings(
@@ -255,7 +266,7 @@ def _findings(
     ]
 
 
-def _told(exercise: Exercise, found: Sequence[Finding]) -> tuple[AspectVerdict, ...]:
+def _aspect_verdicts(exercise: Exercise, found: Sequence[Finding]) -> tuple[AspectVerdict, ...]:
     found, narrowed = charged_to_dtype(exercise.aspects, found)
     verdicts: list[AspectVerdict] = []
     for aspect, finding in zip(exercise.aspects, found, strict=True):
@@ -335,7 +346,7 @@ def passes(aspect: Aspect, trial: Trial) -> bool:
     return _found(aspect, [trial]).passed
 
 
-def _story(raised: Sequence[Raised]) -> str:
+def _story(raised: Sequence[RaisedException]) -> str:
     """How every call ends, as a sentence; where they do not end alike, how the first does."""
     told = describe_exception(raised[0]).rstrip(".")
     if not told.startswith("raised"):
@@ -344,14 +355,14 @@ def _story(raised: Sequence[Raised]) -> str:
     return f"Every call {told}." if alike else f"Every call raises an exception. The first {told}."
 
 
-def _is_stub(raised: Raised) -> bool:
+def _is_stub(raised: RaisedException) -> bool:
     """Whether a line of the answer raises it, or one that cannot be read, and no library."""
     line = (raised.traceback.splitlines() or [""])[-1]
     code = line.partition(", in ")[2].partition(": ")[2]
     return "raise NotImplementedError" in code if code else not raised.message
 
 
-def _unwritten(exercise: Exercise, raised: Raised) -> Verdict:
+def _unwritten(exercise: Exercise, raised: RaisedException) -> Verdict:
     """The verdict on an answer that only raises NotImplementedError, itself or through another."""
     last = (raised.traceback.splitlines() or [""])[-1]
     place, _, rest = last.partition(", in ")

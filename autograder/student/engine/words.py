@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from autograder.student.engine.runs import APPLY, Raised, Run, Step
+from autograder.student.engine.runs import APPLY, RaisedException, Run, Step
 from autograder.student.engine.values import (
     Array,
     Opaque,
     Previous,
     Recipe,
-    Strided,
+    StridedArray,
     TooLarge,
     describe_size,
 )
@@ -71,11 +71,11 @@ def describe_call(run: Run, arguments: Sequence[str], step: int | None = None) -
 
 def _argument(name: str, value: Any, step: int = 0) -> str:
     """An argument of a call: `x of shape (2, 3)`, `w=1.7`, `cache returned by call 1`."""
-    inside = value.array if isinstance(value, Strided) else value
+    inside = value.array if isinstance(value, StridedArray) else value
     if isinstance(inside, Array | np.ndarray):
         data = inside.data if isinstance(inside, Array) else inside
         if data.ndim:
-            view = " (a view)" if isinstance(value, Strided) else ""
+            view = " (a view)" if isinstance(value, StridedArray) else ""
             return f"{name or 'an array'} of shape {describe_shape(data.shape)}{view}"
     if isinstance(inside, Previous):
         before = "the previous call" if inside.step == step - 1 else f"call {inside.step + 1}"
@@ -87,12 +87,12 @@ def _brief(value: Any) -> str:
     if isinstance(value, Array | np.ndarray):
         data = value.data if isinstance(value, Array) else value
         return describe_shape(data.shape) if data.ndim else f"{data.item():g}"
-    if isinstance(value, Strided):
+    if isinstance(value, StridedArray):
         return _brief(value.array)
     if isinstance(value, Recipe):
         return value.name.rpartition(":")[2]
     if isinstance(value, tuple | list):
-        arrays = [v for v in value if isinstance(v, Array | np.ndarray | Strided)]
+        arrays = [v for v in value if isinstance(v, Array | np.ndarray | StridedArray)]
         inner = _list_of(map(_brief, value), len(value))
         return f"({inner}), by shape" if arrays else f"({inner})"
     if isinstance(value, Mapping):
@@ -130,7 +130,9 @@ def describe_numbers(*values: Any) -> list[str]:
 
 # --- exceptions ---------------------------------------------------------------------------------
 
-MISMATCH = "Misfit"  # its message says how parameters differ from those that are expected
+MISMATCH = (
+    "ParameterMismatch"  # its message says how parameters differ from those that are expected
+)
 _LONGEST = 200
 _HELP = (
     *(
@@ -167,14 +169,14 @@ _ARGUMENTS = re.compile(
 )
 
 
-def refuses_arguments(raised: Raised) -> bool:
+def refuses_arguments(raised: RaisedException) -> bool:
     """Whether an answer does not take the stub's arguments; with lines of the answer, the mismatch
     is between two calls of its own."""
     wrong = raised.types[0] == "TypeError" and not raised.traceback
     return wrong and _ARGUMENTS.search(raised.message) is not None
 
 
-def describe_exception(raised: Raised) -> str:
+def describe_exception(raised: RaisedException) -> str:
     """An exception where a result was expected: what was going on, its text, the answer's line."""
     if raised.types[0] == MISMATCH:
         return raised.message

@@ -15,7 +15,7 @@ from autograder.student import course
 from autograder.student.engine.records import record_from, record_tree
 from autograder.student.engine.runs import Exercise, Record, Run
 from autograder.student.engine.verdict import Mistake
-from autograder.student.expected.entries import Entries, unzipped, zipped
+from autograder.student.expected.entries import Entries, pack, unpack
 from autograder.student.expected.fingerprints import fingerprint
 
 SEED = b"the inputs of check"
@@ -23,7 +23,7 @@ _DIGEST = re.compile(rb'"digest", "([0-9a-f]{64}[ .0-9-]*)"')  # comes first in 
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedValues:
     """The reference's records on the fixed runs, the mistakes' ones, and the runs' fingerprint."""
 
     digest: str
@@ -33,19 +33,19 @@ class Expected:
 
 def fixed_runs(exercise: Exercise) -> list[list[Run]]:
     """The runs that `check` makes, the same for everybody; drawn once."""
-    return _fixed(exercise)[0]
+    return _fixed_runs(exercise)[0]
 
 
 def fixed_digest(exercise: Exercise) -> str:
     """The fingerprint of these runs."""
-    return _fixed(exercise)[1]
+    return _fixed_runs(exercise)[1]
 
 
 # By identity: an exercise holds mappings, and so has no hash. Being kept, it keeps its id.
 _FIXED: dict[int, tuple[list[list[Run]], str, Exercise]] = {}
 
 
-def _fixed(exercise: Exercise) -> tuple[list[list[Run]], str, Exercise]:
+def _fixed_runs(exercise: Exercise) -> tuple[list[list[Run]], str, Exercise]:
     found = _FIXED.get(id(exercise))
     if found is None:
         runs = exercise.runs(SEED + exercise.name.encode())
@@ -53,12 +53,12 @@ def _fixed(exercise: Exercise) -> tuple[list[list[Run]], str, Exercise]:
     return found
 
 
-def dump(entry: Expected) -> bytes:
+def dump(entry: ExpectedValues) -> bytes:
     """An entry as the bytes of its file."""
-    return zipped(tree_of(entry))
+    return pack(tree_of(entry))
 
 
-def tree_of(entry: Expected) -> dict[str, Any]:
+def tree_of(entry: ExpectedValues) -> dict[str, Any]:
     """The same before it is encoded and compressed."""
     return {
         "digest": entry.digest,
@@ -67,10 +67,10 @@ def tree_of(entry: Expected) -> dict[str, Any]:
     }
 
 
-def entry_from(tree: Mapping[str, Any]) -> Expected:
+def entry_from(tree: Mapping[str, Any]) -> ExpectedValues:
     """The entry that `tree_of` has made a tree of."""
     mistakes = [Mistake(title, cause, _rows(rows)) for title, cause, rows in tree["mistakes"]]
-    return Expected(tree["digest"], _rows(tree["reference"]), mistakes)
+    return ExpectedValues(tree["digest"], _rows(tree["reference"]), mistakes)
 
 
 def file_of(name: str) -> Path:
@@ -78,23 +78,23 @@ def file_of(name: str) -> Path:
     return course.folder("expected") / name
 
 
-def read(path: Path) -> Expected:
+def read(path: Path) -> ExpectedValues:
     """The entry in a file."""
-    return unzipped(path.read_bytes(), entry_from)
+    return unpack(path.read_bytes(), entry_from)
 
 
 @cache
-def expected_of(slug: str) -> Entries[Expected]:
+def expected_of(slug: str) -> Entries[ExpectedValues]:
     """A chapter's entries, those that `autograder release` has made."""
     return Entries(file_of(slug), ".bin", entry_from)
 
 
-def entry_of(slug: str, exercise: Exercise) -> Expected:
+def entry_of(slug: str, exercise: Exercise) -> ExpectedValues:
     """An exercise's entry. One that is not recorded has empty records and no mistakes."""
     if exercise.recorded:
         return expected_of(slug)[exercise.name]
     runs = fixed_runs(exercise)
-    return Expected(fixed_digest(exercise), [[Record() for _ in row] for row in runs], ())
+    return ExpectedValues(fixed_digest(exercise), [[Record() for _ in row] for row in runs], ())
 
 
 def digest_kept(slug: str, exercise: Exercise) -> str:

@@ -25,7 +25,7 @@ class Entries(Mapping[str, Entry], Generic[Entry]):
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self._known:
-            self._known[name] = unzipped(self._files[name].read_bytes(), self._read)
+            self._known[name] = unpack(self._files[name].read_bytes(), self._read)
         return self._known[name]
 
     def beginning(self, name: str) -> bytes:
@@ -42,12 +42,12 @@ class Entries(Mapping[str, Entry], Generic[Entry]):
         return len(self._files)
 
 
-def zipped(tree: Any) -> bytes:
+def pack(tree: Any) -> bytes:
     """An entry's tree as the bytes of its file."""
     return lzma.compress(encode(tree, room=2 * MAX_BYTES), preset=9)
 
 
-def unzipped(data: bytes, read: Callable[[Any], Entry]) -> Entry:
+def unpack(data: bytes, read: Callable[[Any], Entry]) -> Entry:
     """The entry in the bytes of a file."""
     with _without_collections():
         return read(decode(lzma.decompress(data), math.inf))

@@ -13,7 +13,7 @@ import numpy as np
 
 from autograder.student.engine.records import run_tree
 from autograder.student.engine.runs import Run
-from autograder.student.engine.values import Array, Previous, Recipe, Strided, encode
+from autograder.student.engine.values import Array, Previous, Recipe, StridedArray, encode
 
 _DIGITS, _NEAR = 7, 1e-5  # other inputs differ by more, the last digits of float32 by less
 _PRIME = 1_000_003
@@ -51,7 +51,7 @@ def _without_floats(value: Any, floats: list[np.ndarray]) -> Any:
         if data.dtype != np.float16:  # whose last digit is a thousandth
             floats.append(data.astype(np.float64).ravel())
         return [type(value).__name__, data.dtype.name, *data.shape]
-    if isinstance(value, Strided):
+    if isinstance(value, StridedArray):
         return ["strided", _without_floats(value.array, floats)]
     if isinstance(value, Recipe):
         parts = (value.name, value.args, value.kwargs, value.state)

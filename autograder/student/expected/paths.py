@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from autograder.student.engine.locator.known_values import MADE, Known, Mark
+from autograder.student.engine.locator.known_values import MADE, KeyUse, KnownValues
 from autograder.student.engine.locator.signatures import KEY_BYTES
 from autograder.student.expected import file_of
-from autograder.student.expected.entries import Entries, unzipped, zipped
+from autograder.student.expected.entries import Entries, pack, unpack
 
 PLANES = (*reversed(range(KEY_BYTES)),)
 
@@ -28,17 +28,17 @@ class Paths:
 
     digest: str
     made_of: str
-    runs: Sequence[Sequence[Known]]
+    runs: Sequence[Sequence[KnownValues]]
 
 
 def dump(entry: Paths) -> bytes:
     """An entry as the bytes of its file."""
-    return zipped(_tree(entry))
+    return pack(_tree(entry))
 
 
 def parse(data: bytes) -> Paths:
     """The entry in the bytes of a file."""
-    return unzipped(data, _paths)
+    return unpack(data, _paths)
 
 
 @cache
@@ -85,9 +85,9 @@ def _paths(tree: Mapping[str, Any]) -> Paths:
     every = []
     for words in made.tolist():
         found, loose, rays = next(parts), frozenset(next(parts)), frozenset(next(parts))
-        marked = {k: Mark(d, f, bool(c)) for k, (c, d, f) in zip(found, columns, strict=False)}
+        marked = {k: KeyUse(d, f, bool(c)) for k, (c, d, f) in zip(found, columns, strict=False)}
         done = sum(word << 32 * i for i, word in enumerate(words))
-        every.append(Known(marked, loose, rays, done))
+        every.append(KnownValues(marked, loose, rays, done))
     rest = iter(every)
     runs = [[next(rest) for _ in range(size)] for size in tree["rows"]]
     return Paths(tree["digest"], tree["made_of"], runs)

@@ -3,7 +3,7 @@
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from autograder.publishing.bookindex import Book
+from autograder.publishing.bookindex import BookIndex
 
 from .conftest import ROOT, chapter_pages
 from .sound import TAGS, told
@@ -61,7 +61,7 @@ def test_a_page_without_formulas_has_cards_as_well(open_tab):
 def test_notebooks_name_the_places_of_terms_as_the_page_does(open_tab):
     terms = open_tab().open("book/glossary.html").locator("dl.glossary > dt")
     there = set(terms.evaluate_all("(all) => all.map((term) => term.id)"))
-    assert {url.partition("#")[2] for url in Book(ROOT).terms.values()} == there
+    assert {url.partition("#")[2] for url in BookIndex(ROOT).terms.values()} == there
 
 
 def test_a_card_leads_to_the_glossary_and_to_the_terms_in_it(open_tab):

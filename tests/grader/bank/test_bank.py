@@ -17,7 +17,7 @@ import torch
 
 from autograder.bank import Bank, Edit, banks, cause
 from autograder.bank.change import entries
-from autograder.bank.shared import completed
+from autograder.bank.shared import complete
 from autograder.student import course
 from autograder.student.course import chapters
 from solutions import kernel_regression
@@ -276,7 +276,7 @@ def test_what_three_exercises_share_is_declared_once():
     causes = Counter(entry.cause for entry in written if entry.cause)
     assert [cause for cause, times in causes.items() if times > 2] == []
     for entry in written:
-        assert not entry.cause or completed(entry._replace(cause="")).cause != entry.cause, entry
+        assert not entry.cause or complete(entry._replace(cause="")).cause != entry.cause, entry
 
 
 @pytest.mark.parametrize("slug", chapters())

@@ -267,7 +267,7 @@ def zoe(handed: ArchiveEntry) -> None:
     handed.before("softmax", f"# {TOKEN}")
 
 
-class Graded:
+class GradedSubmission:
     """The class, graded: where, with what result, and what lay there before."""
 
     def __init__(self, course: Path):
@@ -293,8 +293,8 @@ class Graded:
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
-    return Graded(tmp_path_factory.mktemp("course"))
+def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedSubmission:
+    return GradedSubmission(tmp_path_factory.mktemp("course"))
 
 
 @pytest.mark.parametrize("student", ATTACKS)

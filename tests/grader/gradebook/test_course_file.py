@@ -55,7 +55,7 @@ def test_the_whole_file_is_read(tmp_path):
     assert course.late == Late(0.1, 0.5, 15)
     assert course.chapters == (NAME,)
     assert course.address == "https://example.org/attention"
-    assert course.person("ann").told == {"first_name": "Ann", "last_name": "Lee"}
+    assert course.person("ann").details == {"first_name": "Ann", "last_name": "Lee"}
     assert course.person("bob").extension[NAME].total_seconds() == 60 * 3600
     assert course.withdrawn("ivo") and not course.withdrawn("ann")
 

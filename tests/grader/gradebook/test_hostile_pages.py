@@ -228,7 +228,7 @@ def zoe(handed: ArchiveEntry) -> None:
 # --- The class ------------------------------------------------------------------------------------
 
 
-class Graded:
+class GradedSubmission:
     """The class, graded: where, with what result."""
 
     def __init__(self, course: Path, students: list[str]):
@@ -249,8 +249,8 @@ class Graded:
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
-    return Graded(tmp_path_factory.mktemp("course"), [*HOSTILE])
+def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedSubmission:
+    return GradedSubmission(tmp_path_factory.mktemp("course"), [*HOSTILE])
 
 
 @pytest.mark.parametrize("student", HOSTILE)

@@ -22,7 +22,7 @@ from autograder.gradebook.classroom import ClassResult
 from autograder.gradebook.rows import UNDATED
 from autograder.gradebook.submissions import timestamp_in
 from autograder.judge.judgement import GRADED, UNUSABLE
-from autograder.lms.return_grades import Returned, return_grades
+from autograder.lms.return_grades import ReturnResult, return_grades
 from autograder.report.marking import marking_page
 from autograder.report.report import report
 
@@ -66,7 +66,7 @@ def graded(course: Path) -> ClassResult:
         return grade_quickly(course, course / "notebooks")
 
 
-def read_again(course: Path) -> Returned:
+def read_again(course: Path) -> ReturnResult:
     """Draw the report, the page for marking, and what goes back to Moodle."""
     people = [*ORDINARY, *sorted(path.name for path in (course / "autograded").iterdir())]
     names = [*dict.fromkeys(name for name in people if name.isprintable())]

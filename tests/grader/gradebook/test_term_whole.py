@@ -53,8 +53,8 @@ def from_moodle(course: Path, times: dict[str, str], **notebooks: bytes) -> dict
     rows = [moodle_row(numbers[s], name, "", times[s], "9.00") for s, name in PEOPLE.items()]
     sheet = table(course / "worksheet.csv", [MOODLE_HEAD, *rows])
     done = collect(archive(course / "class.zip", files), course, worksheet=sheet)
-    assert done.aside == []
-    return {student: how for (student, _), how in done.placed.items()}
+    assert done.problems == []
+    return {student: how for (student, _), how in done.outcomes.items()}
 
 
 def all_show(course: Path, **expected: float) -> None:

@@ -95,7 +95,9 @@ def _global_names(table: symtable.SymbolTable) -> list[str]:
 def allowed(exercise: Exercise, answer: Callable[..., Any]) -> bool:
     with preserve_generators():
         runs = [run for row in fixed_runs(exercise) for run in row]
-        return not any(probe_within(answer, r, watch=exercise.watched).operations for r in runs)
+        return not any(
+            probe_within(answer, r, watch=exercise.watch_patterns).operations for r in runs
+        )
 
 
 def loops(source: str) -> bool:

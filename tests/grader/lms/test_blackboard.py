@@ -51,7 +51,7 @@ def test_newest_attempt_of_each_counts_by_the_time_in_its_name(course):
             "Chapter_1_aking_attempt_2030-03-02-09-00-00.txt": b"Name: Ada King (aking)",
         },
     )
-    assert done.aside == []
+    assert done.problems == []
     assert notebooks(course) == {"aking": notebook("newer"), "bday": notebook("hers")}
     stamp = course / "submitted" / "aking" / NAME / TIME
     assert stamp.read_text().strip() == "2030-03-02 08:00:00 UTC"  # by the clocks of Berlin
@@ -62,7 +62,7 @@ def test_newest_attempt_of_each_counts_by_the_time_in_its_name(course):
 )
 def test_usernames_with_underscores_are_never_mixed_up(course, users):
     one, two = users
-    assert sort(course, {named(one): notebook("1"), named(two): notebook("2")}).aside == []
+    assert sort(course, {named(one): notebook("1"), named(two): notebook("2")}).problems == []
     assert notebooks(course) == {one: notebook("1"), two: notebook("2")}
 
 
@@ -79,12 +79,12 @@ def test_list_of_people_says_which_part_is_the_username(course):
     with (course / "course.toml").open("a", encoding="utf-8") as stream:
         for student in ("s_1", "s_2"):  # all names begin with Chapter_1_s_
             stream.write(f'[students.{student}]\nfirst_name = "{student}"\n')
-    assert sort(course, {named("s_1"): notebook("1"), named("s_2"): notebook("2")}).aside == []
+    assert sort(course, {named("s_1"): notebook("1"), named("s_2"): notebook("2")}).problems == []
     assert notebooks(course) == {"s_1": notebook("1"), "s_2": notebook("2")}
 
 
 def test_a_number_in_a_file_name_is_not_taken_for_canvass(course):
-    assert sort(course, {named("aking", file=f"my_1_2_{FILE}"): notebook("x")}).aside == []
+    assert sort(course, {named("aking", file=f"my_1_2_{FILE}"): notebook("x")}).problems == []
     assert notebooks(course) == {"aking": notebook("x")}
 
 
@@ -102,7 +102,7 @@ def grade_center(points: float) -> list[list[str]]:
 def graded(course, monkeypatch) -> Path:
     with_stand_in(monkeypatch)
     text = answered(rest="return 1")
-    assert sort(course, {named("aking"): text, named("bday"): text}).aside == []
+    assert sort(course, {named("aking"): text, named("bday"): text}).problems == []
     run(course)
     for student, score in (("aking", 1.5), ("bday", 0.0)):
         for name, found in run(course)[student].marks.items():
@@ -130,7 +130,7 @@ def test_a_time_that_is_none_is_not_taken_for_on_time(course):
 def test_a_table_says_who_a_username_is(course):
     sheet = written(course / "gc.xls", grade_center(9))
     (course / "course.toml").write_text('[students.ada]\nfirst_name = "Ada"\nlast_name = "King"\n')
-    assert sort(course, {named("aking"): notebook("x")}, worksheet=sheet).aside == []
+    assert sort(course, {named("aking"): notebook("x")}, worksheet=sheet).problems == []
     assert notebooks(course) == {"ada": notebook("x")}
 
 
@@ -147,7 +147,7 @@ def test_marks_go_back_in_their_own_column_and_no_other_mark_with_them(graded):
     }  # fmt: skip
     with zipfile.ZipFile(graded / "returned" / NAME / "feedback.zip") as packed:
         assert sorted(packed.namelist()) == [f"aking_{NAME}.html", f"bday_{NAME}.html"]
-    assert any("hand out" in line for line in done.told)
+    assert any("hand out" in line for line in done.remarks)
 
 
 def test_without_a_table_one_is_made_and_what_its_column_needs_is_told(graded):
@@ -155,7 +155,7 @@ def test_without_a_table_one_is_made_and_what_its_column_needs_is_told(graded):
     head, *rows = read_table(graded / "returned" / NAME / "grades.csv")
     assert head == ["Last Name", "First Name", "Username", NAME]
     assert [row[2] for row in rows] == ["aking", "bday"]
-    assert any(re.search(r"make a new assignment .* --column", line) for line in done.told)
+    assert any(re.search(r"make a new assignment .* --column", line) for line in done.remarks)
 
 
 def test_another_systems_table_is_refused_by_name(graded):

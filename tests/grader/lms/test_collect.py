@@ -30,7 +30,7 @@ from lms_archives import (
 from autograder.gradebook.gradebook import Book
 from autograder.gradebook.submissions import find_tasks, timestamp_in
 from autograder.judge.job import Options
-from autograder.lms.collect import NEW, NEWER, OLDER, SAME, Collected, collect
+from autograder.lms.collect import NEW, NEWER, OLDER, SAME, CollectResult, collect
 
 PEOPLE = """
 timezone = "Europe/Berlin"
@@ -57,7 +57,7 @@ def course(tmp_path) -> Path:
     return tmp_path
 
 
-def sort(course: Path, files, **how) -> Collected:
+def sort(course: Path, files, **how) -> CollectResult:
     return collect(archive(course / "class.zip", files), course, **how)
 
 
@@ -77,7 +77,7 @@ def test_moodles_names_find_their_students(course, form, way):
         for n, name in enumerate(names)
     }
     done = sort(course, files)
-    assert done.aside == [] and done.exit_status == 0
+    assert done.problems == [] and done.exit_status == 0
     assert handed_in(course) == {
         f"{student}/{NAME}/{FILE}": notebook(f"return {n}")
         for n, student in enumerate(["ada", "muellerj", "ob"])
@@ -92,9 +92,11 @@ def test_canvas_names_find_their_students(course, form):
         for n, name in enumerate(names)
     }
     done = sort(course, files)
-    assert done.aside == [] and set(done.placed.values()) == {NEW}
-    assert {student for student, _ in done.placed} == {"ada", "muellerj", "ob"}
-    assert any("LATE, without a time, for müllerlüdenscheidtjürgen" in line for line in done.told)
+    assert done.problems == [] and set(done.outcomes.values()) == {NEW}
+    assert {student for student, _ in done.outcomes} == {"ada", "muellerj", "ob"}
+    assert any(
+        "LATE, without a time, for müllerlüdenscheidtjürgen" in line for line in done.remarks
+    )
 
 
 def test_an_archive_that_says_nothing_of_utf8_is_read_as_such(course):
@@ -104,7 +106,7 @@ def test_an_archive_that_says_nothing_of_utf8_is_read_as_such(course):
         place = data.index(mark) + at
         data[place + 1] &= ~0x08  # the flag that names are UTF-8
     path.write_bytes(data)
-    assert collect(path, course).placed == {("muellerj", NAME): NEW}
+    assert collect(path, course).outcomes == {("muellerj", NAME): NEW}
 
 
 def test_graders_find_what_was_collected(course):
@@ -120,26 +122,26 @@ def test_namesakes_are_nobody_until_a_worksheet_tells_them_apart(course):
     (course / "course.toml").write_text(twins + 'email = "a.king@example.org"\n', encoding="utf-8")
     files = {moodle(ADAS, 11): notebook("one"), moodle(ADAS, 12): notebook("two")}
     done = sort(course, files)
-    assert handed_in(course) == {} and len(done.aside) == 2 and done.exit_status == 1
-    assert all("Ada King can be ada, king2" in line for line in done.aside)
+    assert handed_in(course) == {} and len(done.problems) == 2 and done.exit_status == 1
+    assert all("Ada King can be ada, king2" in line for line in done.problems)
     kept = {path.read_bytes() for path in (course / "collected" / NAME / "aside").rglob("*.ipynb")}
     assert kept == {notebook("one"), notebook("two")}
     rows = [moodle_row(11, ADAS, "A.King@example.org"), moodle_row(12, ADAS, "ada@example.org")]
     sheet = table(course / "sheet.csv", [MOODLE_HEAD, *rows])
-    assert sort(course, files, worksheet=sheet).aside == []
+    assert sort(course, files, worksheet=sheet).problems == []
     assert handed_in(course) == {ADA: notebook("two"), f"king2/{NAME}/{FILE}": notebook("one")}
 
 
 def test_two_participants_of_one_name_are_not_one_student(course):
     done = sort(course, {moodle(ADAS, 11): notebook("one"), moodle(ADAS, 12): notebook("two")})
-    assert handed_in(course) == {} and len(done.aside) == 2
-    assert all("several participants (11, 12)" in line for line in done.aside)
+    assert handed_in(course) == {} and len(done.problems) == 2
+    assert all("several participants (11, 12)" in line for line in done.problems)
 
 
 def test_a_stranger_is_told_and_kept(course):
     done = sort(course, {moodle("Eve Nobody", 9): notebook("x"), moodle(ADAS, 1): notebook()})
     assert [*handed_in(course)] == [ADA]
-    (line,) = done.aside
+    (line,) = done.problems
     assert "Eve Nobody (9) is not one of the course's students" in line
     kept = course / line.rpartition("kept in ")[2]
     assert kept.read_bytes() == notebook("x")
@@ -151,14 +153,14 @@ def test_the_gradebooks_students_are_known_too(tmp_path):
         book.add_student("u1", first_name="Ada", last_name="King")
     book.close()
     done = sort(tmp_path, {canvas("King, Ada", 7, 99): notebook()})
-    assert done.placed == {("u1", NAME): NEW}
+    assert done.outcomes == {("u1", NAME): NEW}
 
 
 def test_without_any_list_people_go_by_their_names(tmp_path):
     done = sort(tmp_path, {moodle("Zoë Ångström", 5): notebook()})
-    assert done.placed == {("Zoë Ångström", NAME): NEW}
+    assert done.outcomes == {("Zoë Ångström", NAME): NEW}
     done = sort(tmp_path, {canvas("Ångström, Zoë", 7, 99): notebook()})
-    assert done.placed == {("ångströmzoë-7", NAME): NEW}  # Canvas's number is theirs for good
+    assert done.outcomes == {("ångströmzoë-7", NAME): NEW}  # Canvas's number is theirs for good
 
 
 def test_without_any_list_a_worksheets_logins_become_ids(tmp_path):
@@ -166,13 +168,13 @@ def test_without_any_list_a_worksheets_logins_become_ids(tmp_path):
     sheet = table(tmp_path / "gradebook.csv", canvas_rows(people, "One (815)", "25.5"))
     files = {canvas("King, Ada", n, 90 + n): notebook(str(n)) for n in (7, 8)}
     done = sort(tmp_path, files, worksheet=sheet)
-    assert done.placed == {("aking", NAME): NEW, ("aking2", NAME): NEW}
+    assert done.outcomes == {("aking", NAME): NEW, ("aking2", NAME): NEW}
 
 
 def test_a_list_of_people_with_addresses_is_read_whatever_its_columns_are_called(course):
     rows = [["First name", "Surname", "Email address"], ["Ada", "King", "ADA@example.org"]]
     sheet = table(course / "people.csv", rows, delimiter=";")
-    assert sort(course, {moodle(ADAS, 3): notebook()}, worksheet=sheet).placed == {
+    assert sort(course, {moodle(ADAS, 3): notebook()}, worksheet=sheet).outcomes == {
         ("ada", NAME): NEW
     }
 
@@ -181,7 +183,7 @@ def test_who_has_withdrawn_is_told(course):
     left = PEOPLE.replace("[students.ada]", "[students.ada]\nwithdrawn = true")
     (course / "course.toml").write_text(left, encoding="utf-8")
     done = sort(course, {moodle(ADAS, 1): notebook()})
-    assert "ada has withdrawn, and will not be graded" in done.told
+    assert "ada has withdrawn, and will not be graded" in done.remarks
 
 
 # --- Files ----------------------------------------------------------------------------------------
@@ -193,14 +195,14 @@ def test_who_has_withdrawn_is_told(course):
 def test_a_renamed_notebook_is_known_by_its_cells_or_its_name(course, name):
     marks = name == "homework.ipynb"
     done = sort(course, {canvas("King, Ada", 7, 99, name): notebook("x", nbgrader=marks)})
-    assert done.placed == {("ada", NAME): NEW} and [*handed_in(course)] == [ADA]
+    assert done.outcomes == {("ada", NAME): NEW} and [*handed_in(course)] == [ADA]
 
 
 def test_a_notebook_that_says_nothing_needs_an_assignment(course):
     files = {moodle(ADAS, 1, "homework.ipynb"): b"half a file"}
     done = sort(course, files)
-    assert done.placed == {} and "cannot tell which chapter homework.ipynb is" in done.aside[0]
-    assert sort(course, files, assignment="kernel_regression").placed == {("ada", NAME): NEW}
+    assert done.outcomes == {} and "cannot tell which chapter homework.ipynb is" in done.problems[0]
+    assert sort(course, files, assignment="kernel_regression").outcomes == {("ada", NAME): NEW}
     assert handed_in(course)[ADA] == b"half a file"  # the grader says what is wrong with it
 
 
@@ -210,9 +212,9 @@ def test_one_archive_can_hold_several_chapters_and_a_wrong_one_is_told(course):
         moodle(ADAS, 1, "y.ipynb"): notebook("y", "causal_mask"),
     }
     done = sort(course, files, assignment=NAME)
-    assert done.placed == {("ada", NAME): NEW}
-    assert f"y.ipynb is a notebook of {OTHER}, not of {NAME}" in done.aside[0]
-    assert sort(course, files).placed == {("ada", NAME): SAME, ("ada", OTHER): NEW}
+    assert done.outcomes == {("ada", NAME): NEW}
+    assert f"y.ipynb is a notebook of {OTHER}, not of {NAME}" in done.problems[0]
+    assert sort(course, files).outcomes == {("ada", NAME): SAME, ("ada", OTHER): NEW}
 
 
 def test_other_files_texts_and_noise_are_told_or_passed_over(course):
@@ -225,9 +227,9 @@ def test_other_files_texts_and_noise_are_told_or_passed_over(course):
         "readme.txt": b"",
     }
     done = sort(course, files)
-    assert done.placed == {("ada", NAME): NEW}
-    assert any("plot.png is not a notebook" in line for line in done.told)
-    assert done.aside == [
+    assert done.outcomes == {("ada", NAME): NEW}
+    assert any("plot.png is not a notebook" in line for line in done.remarks)
+    assert done.problems == [
         "readme.txt: not named as by Blackboard, Canvas or Moodle",
         "Aoife OBrien (2): no notebook, but onlinetext in onlinetext.html",
     ]
@@ -240,9 +242,9 @@ def test_canvas_texts_and_anonymous_files_are_told(course):
         canvas("O'Brien, Aoife", 8, 99): notebook(),
     }
     done = sort(course, files)
-    assert done.placed == {("ob", NAME): NEW}
-    assert any("kingada (7): no notebook, but text" in line for line in done.aside)
-    assert any(f"anon_Xy1Zz_991_{FILE}: not named as" in line for line in done.aside)
+    assert done.outcomes == {("ob", NAME): NEW}
+    assert any("kingada (7): no notebook, but text" in line for line in done.problems)
+    assert any(f"anon_Xy1Zz_991_{FILE}: not named as" in line for line in done.problems)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +263,7 @@ def test_of_several_notebooks_the_newest_counts(course, first, second, turned):
     assert handed_in(course) == {ADA: notebook("new")}
     said = "has a newer one, " if "kingada" in first else "not known which is newer"
     taken = second.partition("/")[2] or second.partition("_101_")[2]
-    assert any(said in line and taken in line for line in done.told)
+    assert any(said in line and taken in line for line in done.remarks)
     (kept,) = (course / "collected" / NAME / "earlier" / "ada").iterdir()
     assert kept.read_bytes() == notebook("old")
 
@@ -284,7 +286,7 @@ def test_outputs_of_100_mb_are_dropped_from_each_archive(course):
     for file in (moodle(ADAS, 101, "my.zip"), canvas("King, Ada", 7, 1, f"{FILE}.txt")):
         for outcome in (NEW, SAME):
             done = sort(course, {file: own if file.endswith(".zip") else large})
-            assert done.placed == {("ada", NAME): outcome} and not done.aside
+            assert done.outcomes == {("ada", NAME): outcome} and not done.problems
         assert (course / "submitted" / ADA).read_bytes() == small
         shutil.rmtree(course / "submitted")
 
@@ -294,7 +296,7 @@ def test_collecting_again_changes_nothing(course):
     sort(course, files)
     before = {p: p.stat().st_mtime_ns for p in (course / "submitted").rglob("*")}
     kept = sorted((course / "collected").rglob("*"))
-    assert sort(course, files).placed == {("ada", NAME): SAME}
+    assert sort(course, files).outcomes == {("ada", NAME): SAME}
     assert {p: p.stat().st_mtime_ns for p in (course / "submitted").rglob("*")} == before
     assert sorted((course / "collected").rglob("*")) == kept
 
@@ -302,7 +304,7 @@ def test_collecting_again_changes_nothing(course):
 def test_a_later_archive_replaces_what_was_there_and_keeps_it(course):
     sort(course, {moodle(ADAS, 1): notebook("old")})
     done = sort(course, {moodle(ADAS, 1): notebook("new")})
-    assert done.placed == {("ada", NAME): NEWER} and handed_in(course) == {ADA: notebook("new")}
+    assert done.outcomes == {("ada", NAME): NEWER} and handed_in(course) == {ADA: notebook("new")}
     (kept,) = (course / "collected" / NAME / "earlier" / "ada").iterdir()
     assert kept.read_bytes() == notebook("old")
 
@@ -310,7 +312,7 @@ def test_a_later_archive_replaces_what_was_there_and_keeps_it(course):
 def test_an_older_archive_replaces_nothing(course):
     sort(course, {canvas("King, Ada", 7, 200): notebook("new")})
     done = sort(course, {canvas("King, Ada", 7, 150): notebook("old")})
-    assert done.placed == {("ada", NAME): OLDER} and handed_in(course) == {ADA: notebook("new")}
+    assert done.outcomes == {("ada", NAME): OLDER} and handed_in(course) == {ADA: notebook("new")}
     assert (course / "collected" / NAME / "earlier" / "ada" / FILE).read_bytes() == notebook("old")
 
 
@@ -321,16 +323,16 @@ def test_times_come_from_the_grading_worksheet(course):
     ]
     sheet = table(course / "sheet.csv", [MOODLE_HEAD, *rows])
     files = {moodle(ADAS, 1): notebook("a"), moodle("Aoife OBrien", 2): notebook("b")}
-    assert sort(course, files, worksheet=sheet).aside == []
+    assert sort(course, files, worksheet=sheet).problems == []
     assert stamp(course, "ada") == "2030-03-01 10:59:00 UTC"  # by the course's clock, Berlin's
     assert stamp(course, "ob") is None
     later = [moodle_row(1, ADAS, "ada@example.org", "Saturday, 2 March 2030, 8:00 PM"), rows[1]]
     table(course / "sheet.csv", [MOODLE_HEAD, *later])
     done = sort(course, files | {moodle(ADAS, 1): notebook("new")}, worksheet=sheet)
-    assert done.placed["ada", NAME] == NEWER and stamp(course, "ada") == "2030-03-02 19:00:00 UTC"
+    assert done.outcomes["ada", NAME] == NEWER and stamp(course, "ada") == "2030-03-02 19:00:00 UTC"
     table(course / "sheet.csv", [MOODLE_HEAD, *rows])
     done = sort(course, files, worksheet=sheet)
-    assert done.placed["ada", NAME] == OLDER and stamp(course, "ada") == "2030-03-02 19:00:00 UTC"
+    assert done.outcomes["ada", NAME] == OLDER and stamp(course, "ada") == "2030-03-02 19:00:00 UTC"
 
 
 def test_a_worksheet_in_another_language_is_understood_by_its_order(course):
@@ -341,7 +343,7 @@ def test_a_worksheet_in_another_language_is_understood_by_its_order(course):
     ]
     sheet = table(course / "sheet.csv", [GERMAN_HEAD, *rows])
     files = {moodle(ADAS, 1): notebook("a"), moodle("Aoife OBrien", 2): notebook("b")}
-    assert sort(course, files, worksheet=sheet).aside == []
+    assert sort(course, files, worksheet=sheet).problems == []
     assert stamp(course, "ada") == "2030-03-01 10:59:00 UTC"
     assert stamp(course, "ob") == "2030-03-01 23:05:00 UTC"
 
@@ -353,8 +355,8 @@ def test_a_time_that_cannot_be_read_is_told(course):
         rows = [MOODLE_HEAD, other, moodle_row(1, ADAS, "ada@example.org", said)]
         done = sort(course, {moodle(ADAS, 1): notebook()},
                     worksheet=table(course / "sheet.csv", rows))  # fmt: skip
-        assert ("ada", NAME) in done.placed and stamp(course, "ada") is None
-        (line,) = done.aside
+        assert ("ada", NAME) in done.outcomes and stamp(course, "ada") is None
+        (line,) = done.problems
         assert line.startswith("sheet.csv, line 3: expected a time such as")
         assert (
             said[:100] in line and "whether Participant 1 Ada King came late is not known" in line
@@ -370,7 +372,7 @@ def test_the_archives_own_times_count_only_if_that_is_said(course):
     }
     done = sort(course, files)
     assert stamp(course, "ada") is None
-    assert any("from 2030-03-01 11:30 to 2030-03-02 07:00 UTC" in line for line in done.told)
+    assert any("from 2030-03-01 11:30 to 2030-03-02 07:00 UTC" in line for line in done.remarks)
     sort(course, files, archive_times=True)
     assert stamp(course, "ada") == "2030-03-01 11:30:00 UTC"
 

@@ -67,8 +67,8 @@ def name_too_long(data: bytearray) -> None:
 )
 def test_a_damaged_entry_of_the_directory_costs_that_file_alone(tmp_path, spoil):
     done = collected(tmp_path, spoil)
-    assert done.placed == {("Ada King", NAME): NEW, ("Eve Hill", NAME): NEW}
-    (line,) = done.aside
+    assert done.outcomes == {("Ada King", NAME): NEW, ("Eve Hill", NAME): NEW}
+    (line,) = done.problems
     assert "ob Day" in line or "refused" in line
 
 
@@ -83,15 +83,15 @@ def collected(tmp_path, spoil):
 
 def test_an_entry_that_swallows_the_next_ones_costs_itself_alone(tmp_path):
     done = collected(tmp_path, name_too_long)
-    assert done.placed == {("Ada King", NAME): NEW, ("Eve Hill", NAME): NEW}
-    assert any("damaged" in line and "Bob Day" in line for line in done.aside)
+    assert done.outcomes == {("Ada King", NAME): NEW, ("Eve Hill", NAME): NEW}
+    assert any("damaged" in line and "Bob Day" in line for line in done.problems)
 
 
 def test_an_unknown_way_to_compress_is_named(tmp_path):
     def as_deflate64(data: bytearray) -> None:
         struct.pack_into("<H", data, entry(data, BOB) + 10, 9)
 
-    (line,) = collected(tmp_path, as_deflate64).aside
+    (line,) = collected(tmp_path, as_deflate64).problems
     assert "compressed by deflate64, which is not read here" in line and "damaged" not in line
 
 
@@ -107,7 +107,7 @@ def packed(files: dict[str, bytes]) -> bytes:
 def test_a_notebook_in_a_packed_file_is_placed(tmp_path, file):
     zipped = moodle("Ada King", 1, "work.zip")
     done = collect(archive(tmp_path / "a.zip", {zipped: packed({file: notebook("x")})}), tmp_path)
-    assert done.placed == {("Ada King", NAME): NEW}
+    assert done.outcomes == {("Ada King", NAME): NEW}
     assert handed_in(tmp_path) == {f"Ada King/{NAME}/{FILE}": notebook("x")}
 
 
@@ -125,13 +125,13 @@ def test_a_notebook_in_a_packed_file_is_placed(tmp_path, file):
 def test_a_packed_file_without_one_is_told_and_the_rest_placed(tmp_path, content, words):
     files = {moodle("Ada King", 1, "work.zip"): content, BOB: notebook("2")}
     done = collect(archive(tmp_path / "a.zip", files), tmp_path)
-    assert done.placed == {("Bob Day", NAME): NEW}
-    assert any(words in line for line in done.aside)
+    assert done.outcomes == {("Bob Day", NAME): NEW}
+    assert any(words in line for line in done.problems)
 
 
 @pytest.mark.parametrize("end", [".ipynb.txt", ".ipynb.json", ".IPYNB.TXT"])
 def test_a_notebook_that_a_browser_renamed_is_placed(tmp_path, end):
     done = collect(archive(tmp_path / "a.zip", {moodle("Ada King", 1, f"{NAME}{end}"): notebook()}),
                    Path(tmp_path))  # fmt: skip
-    assert done.placed == {("Ada King", NAME): NEW}
+    assert done.outcomes == {("Ada King", NAME): NEW}
     assert [*handed_in(tmp_path)] == [f"Ada King/{NAME}/{FILE}"]

@@ -21,7 +21,7 @@ from lms_archives import (
     table,
 )
 
-from autograder.lms.collect import NEW, OLDER, Collected, collect
+from autograder.lms.collect import NEW, OLDER, CollectResult, collect
 
 PEOPLE = {"ada": "Ada King", "ben": "Ben Day", "eve": "Eve Hill"}
 TIME = "Friday, 1 March 2030, 11:59 AM"
@@ -47,7 +47,7 @@ def sheet(course: Path, groups: dict[str, str]) -> Path:
     return table(course / "sheet.csv", [TEAM_HEAD, *rows])
 
 
-def sort(course: Path, files, **how) -> Collected:
+def sort(course: Path, files, **how) -> CollectResult:
     return collect(archive(course / "class.zip", files), course, **how)
 
 
@@ -66,7 +66,7 @@ def test_a_groups_notebook_is_every_members(course, old, number):
     }
     groups = {"ada": "Team A", "ben": "Team A", "eve": "Team B"}
     done = sort(course, files, worksheet=sheet(course, groups))
-    assert done.aside == []
+    assert done.problems == []
     assert placed(course) == {"ada": notebook("A"), "ben": notebook("A"), "eve": notebook("B")}
     record = json.loads((course / "collected" / NAME / "record.json").read_text(encoding="utf-8"))
     assert {s: (p["number"], p["prefix"]) for s, p in record.items()} == {
@@ -92,7 +92,7 @@ def test_groups_have_whatever_names(course, one, other, number):
     files = {moodle(filed(one), number, old=False): notebook("1"),
              moodle(filed(other), 18, old=False): notebook("2")}  # fmt: skip
     done = sort(course, files, worksheet=sheet(course, {"ada": one, "ben": one, "eve": other}))
-    assert done.aside == []
+    assert done.problems == []
     assert placed(course) == {"ada": notebook("1"), "ben": notebook("1"), "eve": notebook("2")}
 
 
@@ -104,7 +104,7 @@ def test_the_column_of_groups_may_be_called_anything(course, head, heading):
     listed = table(course / "sheet.csv", [[*head[:4], heading, *head[4:]], *whole])
     files = {moodle("Team A", 12, old=False): notebook("A"),
              f"Default group_assignsubmission_file/{FILE}": notebook("D")}  # fmt: skip
-    assert sort(course, files, worksheet=listed).aside == []
+    assert sort(course, files, worksheet=listed).problems == []
     assert placed(course) == {"ada": notebook("A"), "ben": notebook("A"), "eve": notebook("D")}
 
 
@@ -114,7 +114,7 @@ def test_a_list_of_participants_tells_members_too(course):
     head = ["First name", "Last name", "Email address", "Groups"]
     listed = table(course / "people.csv", [head, *rows])
     files = {moodle(f"Team {g}", n, old=False): notebook(g) for g, n in (("A", 12), ("B", 18))}
-    assert sort(course, files, worksheet=listed).aside == []
+    assert sort(course, files, worksheet=listed).problems == []
     assert placed(course) == {"ada": notebook("A"), "ben": notebook("A"), "eve": notebook("B")}
 
 
@@ -125,7 +125,7 @@ def test_who_is_not_in_the_worksheet_is_no_new_student(tmp_path):
     files = {moodle("Team Z", 17, old=False): notebook("Z"), moodle("Ada King", 11): notebook("a")}
     done = sort(tmp_path, files, worksheet=listed)
     assert placed(tmp_path) == {"ada@x.org": notebook("a")}
-    assert "Team Z (17) is not in sheet.csv" in done.aside[0]
+    assert "Team Z (17) is not in sheet.csv" in done.problems[0]
 
 
 def test_a_groups_id_makes_it_nobody_elses(course):
@@ -135,7 +135,7 @@ def test_a_groups_id_makes_it_nobody_elses(course):
     files = {moodle("Team A", 11, old=False): notebook("A"), moodle("Ben Day", 12): notebook("b")}
     done = sort(course, files, worksheet=listed)
     assert placed(course) == {"ben": notebook("b")}
-    (line,) = done.aside
+    (line,) = done.problems
     assert "Team A (11) is Ada King by the worksheet, so it is nobody's" in line
 
 
@@ -150,27 +150,27 @@ def test_before_moodle_41_each_member_has_a_copy(course):
         moodle("Team A-Ada King", 11): notebook("A"), moodle("Team A-Ben Day", 12): notebook("A")
     }  # fmt: skip
     done = sort(course, files, worksheet=sheet(course, {"ada": "Team A", "ben": "Team A"}))
-    assert done.aside == [] and placed(course) == dict.fromkeys(("ada", "ben"), notebook("A"))
+    assert done.problems == [] and placed(course) == dict.fromkeys(("ada", "ben"), notebook("A"))
 
 
 def test_a_name_that_ends_as_anothers_is_not_theirs(course):
     done = sort(course, {moodle("Anna-Ada King", 11): notebook("x")})
-    assert placed(course) == {} and len(done.aside) == 1
+    assert placed(course) == {} and len(done.problems) == 1
 
 
 def test_the_default_group_has_no_number(course):
     files = {"Default group_assignsubmission_file/" + FILE: notebook("D")}
     done = sort(course, files, worksheet=sheet(course, {"eve": "Default group"}))
-    assert done.aside == [] and placed(course) == {"eve": notebook("D")}
+    assert done.problems == [] and placed(course) == {"eve": notebook("D")}
     done = sort(course, files)
-    assert any("Default group is a group's: a --worksheet" in line for line in done.aside)
+    assert any("Default group is a group's: a --worksheet" in line for line in done.problems)
 
 
 def test_a_member_who_handed_in_alone_too_waits_and_the_others_do_not(course):
     files = {moodle("Team A", 17): notebook("A"), moodle("Ada King", 11): notebook("a")}
     done = sort(course, files, worksheet=sheet(course, {"ada": "Team A", "ben": "Team A"}))
-    assert placed(course) == {"ben": notebook("A")} and len(done.aside) == 2
-    assert all("each would be ada, so none is" in line for line in done.aside)
+    assert placed(course) == {"ben": notebook("A")} and len(done.problems) == 2
+    assert all("each would be ada, so none is" in line for line in done.problems)
 
 
 def test_a_group_of_canvas_is_placed_by_its_list_of_members_alone(course):
@@ -183,7 +183,7 @@ def test_a_group_of_canvas_is_placed_by_its_list_of_members_alone(course):
     listed = table(course / "groups.csv", [head, *rows])
     files = {canvas("Team A", 72, 990): notebook("A"), canvas("Hill, Eve", 73, 991): notebook("e")}
     done = sort(course, files, worksheet=listed)
-    assert done.aside == []
+    assert done.problems == []
     assert placed(course) == {"ada": notebook("A"), "ben": notebook("A"), "eve": notebook("e")}
     record = json.loads((course / "collected" / NAME / "record.json").read_text(encoding="utf-8"))
     assert record["ada"]["prefix"] == "teama_71_990_" and record["ada"]["number"] == "71"
@@ -194,7 +194,7 @@ def test_a_group_of_canvas_is_not_its_representatives(course):
     rows = [["King, Ada", "71", "", "ada", "1", ""], ["Day, Ben", "72", "", "ben", "1", ""]]
     listed = table(course / "book.csv", [head, *rows])
     done = sort(course, {canvas("Team A", 72, 990): notebook("A")}, worksheet=listed)
-    assert placed(course) == {} and "teama (72) is Day, Ben by the worksheet" in done.aside[0]
+    assert placed(course) == {} and "teama (72) is Day, Ben by the worksheet" in done.problems[0]
 
 
 # --- Anonymous marking ----------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_anonymous_participants_go_by_their_numbers(course, word, with_sheet):
     rows = [moodle_row(n, "", "", TIME, participant=word) for n in (11, 12)]
     listed = table(course / "sheet.csv", [head, *([row[0], *row[3:]] for row in rows)])
     done = sort(course, files, worksheet=listed if with_sheet else None)
-    assert done.aside == []
+    assert done.problems == []
     assert placed(course) == {f"{label} {n}": notebook(str(n)) for n in (11, 12)}
     stamp = course / "submitted" / f"{label} 11" / NAME / "timestamp.txt"
     assert stamp.exists() == with_sheet
@@ -225,7 +225,7 @@ def test_anonymous_members_of_groups_go_by_their_numbers(course, status, word, o
     files = {moodle(f"Team {g}-{word}", n): notebook(g) for n, g in groups.items()}
     if not old:
         files = {moodle(f"Team {g}", n, old=False): notebook(g) for g, n in (("A", 12), ("B", 17))}
-    assert sort(course, files, worksheet=listed).aside == []
+    assert sort(course, files, worksheet=listed).problems == []
     assert placed(course) == {f"{word} {n}": notebook(g) for n, g in groups.items()}
 
 
@@ -269,7 +269,7 @@ def test_an_untouched_copy_never_beats_work(course, copy, names):
              moodle("Ada King", 1, names[1]): WORK}  # fmt: skip
     done = sort(course, files)
     assert placed(course) == {"ada": WORK}
-    (line,) = [line for line in done.told if "earlier" in line]
+    (line,) = [line for line in done.remarks if "earlier" in line]
     assert names[0] in line and names[1] in line and "as they were released" in line
 
 
@@ -285,9 +285,9 @@ def test_what_may_hold_an_answer_is_no_untouched_copy(course, work):
 def test_a_later_archive_of_the_untouched_release_leaves_the_work(course):
     sort(course, {moodle("Ada King", 1): WORK})
     done = sort(course, {moodle("Ada King", 1): RELEASED})
-    assert placed(course) == {"ada": WORK} and done.placed == {("ada", NAME): OLDER}
+    assert placed(course) == {"ada": WORK} and done.outcomes == {("ada", NAME): OLDER}
     sort(course, {moodle("Ben Day", 2): RELEASED})
-    assert sort(course, {moodle("Ben Day", 2): WORK}).placed[("ben", NAME)] != NEW
+    assert sort(course, {moodle("Ben Day", 2): WORK}).outcomes[("ben", NAME)] != NEW
     assert placed(course)["ben"] == WORK
 
 
@@ -300,12 +300,12 @@ SCRIPT = b"import numpy as np\n\ndef softmax(x):\n    return x\n"
 def test_a_script_is_placed_as_a_notebook(course, name):
     files = {moodle("Ada King", 1, name): SCRIPT, moodle("Ada King", 1, "helper.py"): b"x = 1"}
     done = sort(course, files)
-    assert done.placed == {("ada", NAME): NEW} and done.aside == []
+    assert done.outcomes == {("ada", NAME): NEW} and done.problems == []
     book = nbformat.reads(placed(course)["ada"].decode(), as_version=4)
     nbformat.validate(book)
     assert "def softmax(x):\n    return x" in [cell.source.strip() for cell in book.cells]
-    assert any("helper.py is a script that answers no exercise" in line for line in done.told)
-    assert sort(course, files).placed == {("ada", NAME): "same"}
+    assert any("helper.py is a script that answers no exercise" in line for line in done.remarks)
+    assert sort(course, files).outcomes == {("ada", NAME): "same"}
 
 
 def test_a_script_beside_a_notebook_with_answers_does_not_replace_it(course):

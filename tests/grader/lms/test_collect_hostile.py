@@ -42,8 +42,8 @@ def test_no_name_leads_out_of_the_course(course, name):
     done = collect(
         archive(course / "a.zip", {name: b"x", moodle("Bob Day", 2): notebook()}), course
     )
-    assert done.placed == {("Bob Day", NAME): NEW}
-    assert any("its name leads out of the archive" in line for line in done.aside)
+    assert done.outcomes == {("Bob Day", NAME): NEW}
+    assert any("its name leads out of the archive" in line for line in done.problems)
     assert everything(course.parent.parent) - everything(course) >= {"outer", "outer/course"}
     assert {path.name for path in course.parent.iterdir()} == {"course"}
     assert [*handed_in(course)] == [f"Bob Day/{NAME}/{FILE}"]
@@ -57,12 +57,12 @@ def test_a_students_name_makes_no_path(course, name):
     done = collect(archive(course / "a.zip", {moodle(name, 1): notebook()}), course)
     for path in (course / "submitted").rglob("*"):
         assert path.resolve().is_relative_to(course / "submitted")
-    folders = {p.name for p in (course / "submitted").iterdir()} if done.placed else set()
+    folders = {p.name for p in (course / "submitted").iterdir()} if done.outcomes else set()
     assert all(folder.isprintable() and folder.strip("./~ ") for folder in folders)
     kept = [p for p in course.rglob("*.ipynb") if p.read_bytes() == notebook()]
     assert len(kept) == 1
     assert all(part.isprintable() for part in kept[0].relative_to(course).parts)
-    assert all("\x1b" not in line and "\n" not in line for line in done.aside + done.told)
+    assert all("\x1b" not in line and "\n" not in line for line in done.problems + done.remarks)
 
 
 def test_links_and_devices_are_refused(course):
@@ -74,8 +74,8 @@ def test_links_and_devices_are_refused(course):
             packed.writestr(info, "/etc/passwd")
         packed.writestr(moodle("Bob Day", 9), notebook())
     done = collect(path, course)
-    assert done.placed == {("Bob Day", NAME): NEW}
-    assert [line.partition("refused, ")[2] for line in done.aside if "refused" in line] == [
+    assert done.outcomes == {("Bob Day", NAME): NEW}
+    assert [line.partition("refused, ")[2] for line in done.problems if "refused" in line] == [
         "a link, or no ordinary file", "no ordinary file", "no ordinary file"
     ]  # fmt: skip
 
@@ -85,7 +85,7 @@ def test_links_in_the_course_are_not_followed(course):
     (course / "submitted").mkdir()
     (course / "submitted" / "Ada King").symlink_to(course / "elsewhere")
     done = collect(archive(course / "a.zip", {GOOD: notebook()}), course)
-    assert done.placed == {} and "Ada King is a link" in done.aside[0]
+    assert done.outcomes == {} and "Ada King is a link" in done.problems[0]
     assert not [*(course / "elsewhere").iterdir()]
     (course / "submitted").rename(course / "moved")
     (course / "submitted").symlink_to(course / "elsewhere")
@@ -98,13 +98,13 @@ def test_a_bomb_is_refused_whatever_size_it_states(course, monkeypatch):
     """Two megabytes of one letter, which an archive can call ten bytes."""
     monkeypatch.setattr(archives, "MAX_BYTES", 1_500_000)
     honest = archive(course / "a.zip", {GOOD: b"a" * 2_000_000})
-    assert any("more than" in line for line in collect(honest, course).aside)
+    assert any("more than" in line for line in collect(honest, course).problems)
     data = bytearray(honest.read_bytes())
     for mark, at in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
         struct.pack_into("<I", data, data.index(mark) + at, 10)
     (course / "b.zip").write_bytes(data)
     done = collect(course / "b.zip", course)
-    assert handed_in(course) == {} and any("refused" in line for line in done.aside)
+    assert handed_in(course) == {} and any("refused" in line for line in done.problems)
 
 
 def test_a_participant_who_packs_bombs_costs_nobody_else(course, monkeypatch):
@@ -115,8 +115,8 @@ def test_a_participant_who_packs_bombs_costs_nobody_else(course, monkeypatch):
     bomb = archive(course / "b.zip", {f"{n}.ipynb": b"[" * 200_000 for n in range(90)})
     files = [(moodle("Ada King", 1, f"{n}.zip"), bomb.read_bytes()) for n in range(9)]
     done = collect(archive(course / "a.zip", [*files, (moodle("Bob Day", 2), notebook())]), course)
-    assert done.placed == {("Bob Day", NAME): NEW}
-    assert any("too many or too large" in line for line in done.aside)
+    assert done.outcomes == {("Bob Day", NAME): NEW}
+    assert any("too many or too large" in line for line in done.problems)
 
 
 def test_an_archive_of_too_much_is_refused(course, monkeypatch):
@@ -138,13 +138,13 @@ def test_what_is_damaged_or_encrypted_is_told(course):
     data[start + 10] ^= 0xFF
     path.write_bytes(data)
     done = collect(path, course)
-    assert done.placed == {("Bob Day", NAME): NEW}
-    assert any("refused, damaged" in line for line in done.aside)
+    assert done.outcomes == {("Bob Day", NAME): NEW}
+    assert any("refused, damaged" in line for line in done.problems)
     secret = bytearray(archive(path, {GOOD: b"x"}).read_bytes())
     for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         secret[secret.index(mark) + at] |= 1
     path.write_bytes(secret)
-    assert collect(path, course).aside == [f"{GOOD}: refused, encrypted"]
+    assert collect(path, course).problems == [f"{GOOD}: refused, encrypted"]
 
 
 @pytest.mark.parametrize("data", [b"", b"no archive", b"PK\x03\x04" + b"\0" * 40])
@@ -175,18 +175,18 @@ def test_a_worksheet_that_is_none_is_told(course, rows, words):
     with pytest.raises(ValueError, match=words):
         collect(path, course, worksheet=table(course / "s.csv", rows))
     short = table(course / "s.csv", [MOODLE_HEAD, ["Participant 1", "Ada King"]])
-    assert collect(path, course, worksheet=short).placed == {("Ada King", NAME): NEW}
+    assert collect(path, course, worksheet=short).outcomes == {("Ada King", NAME): NEW}
 
 
 def test_a_login_makes_no_path(course):
     head = ["name", "username", "email"]
     sheet = table(course / "s.csv", [head, ["Ada King", "../../evil", "ada@example.org"]])
     done = collect(archive(course / "a.zip", {GOOD: notebook()}), course, worksheet=sheet)
-    assert done.placed == {("ada@example.org", NAME): NEW}
+    assert done.outcomes == {("ada@example.org", NAME): NEW}
 
 
 def test_the_ids_of_the_course_make_no_path_either(course):
     text = '[students."../evil"]\nfirst_name = "Ada"\nlast_name = "King"\n'
     (course / "course.toml").write_text(text, encoding="utf-8")
     done = collect(archive(course / "a.zip", {GOOD: notebook()}), course)
-    assert handed_in(course) == {} and "../evil is not a safe name for a folder" in done.aside[0]
+    assert handed_in(course) == {} and "../evil is not a safe name for a folder" in done.problems[0]

@@ -30,14 +30,14 @@ def test_a_list_that_comes_later_leaves_two_that_are_merged(course):
     terms.mark(course, "Ada King", terms.QUESTION, 1.5)
     (course / "course.toml").write_text(PEOPLE, encoding="utf-8")
     done = collect(zipped, course)
-    assert "if they are one person, `autograder merge 'Ada King' ada`" in done.aside[0]
+    assert "if they are one person, `autograder merge 'Ada King' ada`" in done.problems[0]
     terms.hand_in(course, "ada", rest="return 1")  # what nobody had put aside
     terms.run(course)
     assert students(course) == {"Ada King", "ada"}
     terms.mark(course, "ada", terms.OTHER, 0.5)
     merge(course, "Ada King", "ada")
     assert students(course) == {"ada"}
-    assert collect(zipped, course).placed == {("ada", terms.NAME): SAME}
+    assert collect(zipped, course).outcomes == {("ada", terms.NAME): SAME}
     assert [path.name for path in (course / "submitted").iterdir()] == ["ada"]
     rows = terms.run(course)
     assert rows.keys() == {"ada"} and rows["ada"].total == 7 and terms.waits(course, "ada") == set()

@@ -10,7 +10,7 @@ import pytest
 from lms_archives import FILE, MOODLE_HEAD, NAME, handed_in, moodle, moodle_row, notebook, table
 from odd_folders import PLACED, SAID, TEXTS, in_place_of
 
-from autograder.lms.collect import NEW, Collected, collect
+from autograder.lms.collect import NEW, CollectResult, collect
 from tests.grader.gradebook.test_odd_folders import bound_by_modes
 
 ORDINARY = {"Ada King": notebook("return 1"), "Bob Day": notebook("return 2")}
@@ -147,7 +147,7 @@ BEFORE |= {f"before_{name}": another_notebook(text) for name, text in SAID.items
 ODD = [*PACKED, *BROKEN, *BEFORE, *(f"said_{name}" for name in SAID)]
 
 
-def collected(course: Path, odd: list[str]) -> Collected:
+def collected(course: Path, odd: list[str]) -> CollectResult:
     """Collect an archive of the ordinary participants and of one for each odd thing."""
     path, course = course / "a.zip", course / "course"
     course.mkdir()
@@ -176,7 +176,7 @@ def collected(course: Path, odd: list[str]) -> Collected:
         return collect(path, course, assignment=NAME, worksheet=sheet)
 
 
-def check(course: Path, done: Collected, odd: list[str]) -> None:
+def check(course: Path, done: CollectResult, odd: list[str]) -> None:
     """The ordinary ones have what they handed in; who has not is told by name."""
     root = course / "course"
     files = {path: root / "submitted" / path for path in (f"{n}/{NAME}/{FILE}" for n in ORDINARY)}
@@ -184,14 +184,14 @@ def check(course: Path, done: Collected, odd: list[str]) -> None:
         f"{name}/{NAME}/{FILE}": content for name, content in ORDINARY.items()
     }
     for name in ORDINARY:
-        assert done.placed[name, NAME] == NEW
+        assert done.outcomes[name, NAME] == NEW
         stamp = (root / "submitted" / name / NAME / "timestamp.txt").read_text()
         assert stamp == "2030-03-01 12:00:00 UTC"
-    told = "\n".join(done.aside + done.told)
+    told = "\n".join(done.problems + done.remarks)
     for name in odd:
         label = f"odd {name.replace('_', ' ')}"
-        assert (label, NAME) in done.placed or label in told or "refused" in told
-    assert all(line.isprintable() for line in done.aside + done.told)
+        assert (label, NAME) in done.outcomes or label in told or "refused" in told
+    assert all(line.isprintable() for line in done.problems + done.remarks)
 
 
 @pytest.mark.share(24)
@@ -215,7 +215,7 @@ def test_collected_in_a_class_of_such_names_all_is_graded(tmp_path):
         for number, name in enumerate(names, 1):
             archive.writestr(moodle(name.replace("_", " "), number), notebook())
     done = collect(path, tmp_path)
-    assert len(done.placed) == len(names) == len(handed_in(tmp_path))
+    assert len(done.outcomes) == len(names) == len(handed_in(tmp_path))
     (tmp_path / "submitted" / NAME / NAME).mkdir(parents=True)
     check_folder(tmp_path / "submitted", tmp_path / "released", [NAME])
     with pytest.raises(ValueError, match="is the folder of the course"):

@@ -22,7 +22,7 @@ from lms_archives import (
 from terms import NAME, OTHER, QUESTION, answered, mark, release, run, totals, with_stand_in
 
 from autograder.lms.collect import collect
-from autograder.lms.return_grades import Returned, return_grades
+from autograder.lms.return_grades import ReturnResult, return_grades
 
 ANN, BOB, EVE = "Ann Lee", "Bob Day", "Zoë Ångström"
 PEOPLE = "".join(
@@ -54,7 +54,7 @@ def graded(tmp_path_factory) -> Path:
                 for n, person in enumerate(names)
             }
             archive(root / name, files)
-        assert collect(root / "moodle.zip", root).aside == []
+        assert collect(root / "moodle.zip", root).problems == []
         run(root)
         for student, score in (("ann", 1.5), ("bob", 0.0)):
             mark(root, student, QUESTION, score)
@@ -70,7 +70,7 @@ def course(graded, tmp_path, monkeypatch) -> Path:
     return tmp_path / "course"
 
 
-def back(course: Path, system: str = "moodle", **how) -> Returned:
+def back(course: Path, system: str = "moodle", **how) -> ReturnResult:
     (one,) = return_grades(course, system, **how)
     return one
 
@@ -158,7 +158,7 @@ def test_a_mark_above_the_maximum_is_told_by_name(course, with_sheet):
             moodle_row(12, BOB, "bob@x.org", maximum="9.00")]  # fmt: skip
     sheet = table(course / "sheet.csv", [MOODLE_HEAD, *rows])
     done = back(course, worksheet=sheet if with_sheet else None)
-    (line,) = [line for line in done.told if "maximum" in line]
+    (line,) = [line for line in done.remarks if "maximum" in line]
     assert line.startswith(f"ann: {done.totals['ann']:g} is more than the maximum of 9, and Moodle")
 
 
@@ -168,7 +168,7 @@ def test_a_mark_above_the_maximum_is_told_by_name(course, with_sheet):
 @pytest.fixture
 def of_canvas(course) -> Path:
     shutil.rmtree(course / "collected")
-    assert collect(course / "canvas.zip", course).aside == []
+    assert collect(course / "canvas.zip", course).problems == []
     return course
 
 
@@ -189,7 +189,7 @@ def test_canvas_gets_pages_under_the_names_of_what_was_handed_in(of_canvas):
 
 def test_without_a_column_canvas_would_make_a_new_assignment_and_that_is_told(of_canvas):
     assert any(
-        "Canvas will make a new assignment" in line for line in back(of_canvas, "canvas").told
+        "Canvas will make a new assignment" in line for line in back(of_canvas, "canvas").remarks
     )
 
 
@@ -216,7 +216,7 @@ def test_open_marks_are_not_returned_as_final(course):
     )
     done = back(course, open_too=True)
     assert done.left_out == [] and done.totals.keys() == {"ann", "bob", "zoe"}
-    assert any(line.startswith("zoe: not final") for line in done.told)
+    assert any(line.startswith("zoe: not final") for line in done.remarks)
     (row,) = [row for row in grades(course) if row[0] == "Participant 13"]
     assert row[9].endswith("not final yet")
 
@@ -281,4 +281,4 @@ def test_a_name_from_an_archive_that_could_lead_elsewhere_makes_no_name_in_ours(
     record.write_text(text, encoding="utf-8")
     done = back(course)
     assert "ann" in done.totals and all(".." not in name for name in pages(course))
-    assert any("no feedback page goes back to ann" in line for line in done.told)
+    assert any("no feedback page goes back to ann" in line for line in done.remarks)

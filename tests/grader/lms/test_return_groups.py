@@ -56,7 +56,7 @@ def test_each_member_of_moodles_group_gets_marks_and_page(course, old, with_shee
     sheet = table(course / "sheet.csv", [head, *rows])
     files = {moodle("Team A", 12, old=old): answered(rest="return 1"),
              moodle("Team B", 18, old=old): answered(rest="return 'wrong'")}  # fmt: skip
-    assert collect(archive(course / "a.zip", files), course, worksheet=sheet).aside == []
+    assert collect(archive(course / "a.zip", files), course, worksheet=sheet).problems == []
     marked(course, ann=1, bob=2, zoe=0)
     (done,) = return_grades(course, "moodle", worksheet=sheet if with_sheet else None)
     assert done.totals == {"ann": 7, "bob": 9, "zoe": 1} and done.left_out == []
@@ -79,7 +79,7 @@ def test_each_member_of_canvas_group_gets_marks_and_page(course):
     sheet = table(course / "groups.csv", [head, *rows])
     files = {canvas("Team A", 72, 990): answered(rest="return 1"),
              canvas("Team B", 73, 991): answered(rest="return 'wrong'")}  # fmt: skip
-    assert collect(archive(course / "a.zip", files), course, worksheet=sheet).aside == []
+    assert collect(archive(course / "a.zip", files), course, worksheet=sheet).problems == []
     marked(course, ann=1, bob=2, zoe=0)
     people = [("Lee, Ann", 71, "ann"), ("Day, Bob", 72, "bob"), ("Hill, Zoe", 73, "zoe")]
     gradebook = table(course / "book.csv", canvas_rows(people, "One (815)", "9.00"))
@@ -100,7 +100,7 @@ def test_anonymous_participants_get_theirs_by_number(course, listed):
     rows = [moodle_row(n, "", "", TIME, "9.00") for n in (11, 12)]
     sheet = table(course / "sheet.csv", [head, *([row[0], *row[3:]] for row in rows)])
     files = {moodle("Participant", n): answered(rest="return 1") for n in (11, 12)}
-    assert collect(archive(course / "a.zip", files), course, worksheet=sheet).aside == []
+    assert collect(archive(course / "a.zip", files), course, worksheet=sheet).problems == []
     marked(course, **{"Participant 11": 1, "Participant 12": 2})
     (done,) = return_grades(course, "moodle", worksheet=sheet)
     assert done.totals == {"Participant 11": 7, "Participant 12": 9}
@@ -124,7 +124,7 @@ def test_each_anonymous_member_of_a_group_gets_theirs(course, old):
     files = {moodle(f"Team {g}-Participant", n): work[g] for n, g in groups.items()}
     if not old:
         files = {moodle(f"Team {g}", n, old=False): work[g] for g, n in (("A", 12), ("B", 18))}
-    assert collect(archive(course / "a.zip", files), course, worksheet=sheet).aside == []
+    assert collect(archive(course / "a.zip", files), course, worksheet=sheet).problems == []
     marked(course, **{f"Participant {n}": n - 11 for n in groups})
     (done,) = return_grades(course, "moodle", worksheet=sheet)
     assert done.left_out == []
@@ -155,7 +155,7 @@ def test_members_without_numbers_need_the_worksheet_to_get_theirs(course):
     rows = [[*PEOPLE[student].split(), "", group] for student, group in GROUPS.items()]
     listed = table(course / "people.csv", [["First name", "Last name", "Email", "Groups"], *rows])
     files = {moodle("Team A", 12, old=False): answered(rest="return 1")}
-    assert collect(archive(course / "a.zip", files), course, worksheet=listed).aside == []
+    assert collect(archive(course / "a.zip", files), course, worksheet=listed).problems == []
     marked(course, ann=1, bob=2)
     (done,) = return_grades(course, "moodle")
     assert done.totals == {} and len(done.left_out) == 2
@@ -180,4 +180,4 @@ def test_who_is_not_in_the_worksheet_is_told_so_and_no_more(course):
     sheet = table(course / "sheet.csv", [MOODLE_HEAD, *rows])
     for open_too in (True, False):
         (done,) = return_grades(course, "moodle", worksheet=sheet, open_too=open_too)
-        assert (done.left_out, done.told) == (["Zed Moor: not found in sheet.csv"], [])
+        assert (done.left_out, done.remarks) == (["Zed Moor: not found in sheet.csv"], [])

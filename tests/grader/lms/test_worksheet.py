@@ -40,7 +40,7 @@ def test_a_worksheet_in_an_odd_form_is_read(course, spoil):
     sheet = table(course / "sheet.csv", rows)
     sheet.write_bytes(spoil(sheet.read_bytes().decode("utf-8-sig")))
     done = sort(course, {moodle(ADAS, 1): notebook()}, worksheet=sheet)
-    assert stamp(course, "ada") == "2030-03-01 10:59:00 UTC" and len(done.aside) <= 1
+    assert stamp(course, "ada") == "2030-03-01 10:59:00 UTC" and len(done.problems) <= 1
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_row_without_an_identifier_costs_itself_alone(course, identifier):
     files = {moodle(ADAS, 1): notebook(), moodle("Aoife OBrien", 3): notebook()}
     done = sort(course, files, worksheet=table(course / "sheet.csv", [MOODLE_HEAD, *rows]))
     assert stamp(course, "ada") == stamp(course, "ob") == "2030-03-01 10:59:00 UTC"
-    (line,) = done.aside
+    (line,) = done.problems
     assert line.startswith("sheet.csv, line 3: expected an identifier such as Participant 12345")
 
 
@@ -67,7 +67,7 @@ def test_a_number_of_two_people_in_a_worksheet_is_neithers(course):
     done = sort(course, {moodle(ADAS, 1): notebook("a"), moodle("Aoife OBrien", 1): notebook("b")},
                 worksheet=table(course / "sheet.csv", [MOODLE_HEAD, *rows]))  # fmt: skip
     assert handed_in(course) == {ADA: notebook("a"), f"ob/{NAME}/{FILE}": notebook("b")}
-    assert [line.partition(": ")[0] for line in done.aside] == [
+    assert [line.partition(": ")[0] for line in done.problems] == [
         "sheet.csv, line 2", "sheet.csv, line 3"
     ]  # fmt: skip
 
@@ -104,7 +104,7 @@ def test_the_hour_that_clocks_show_twice_is_read_with_its_zone(course):
     rows = [MOODLE_HEAD, moodle_row(1, ADAS, "ada@example.org", "Sunday, 27 October 2030, 2:30 AM")]
     files = {moodle(ADAS, 1): notebook("x")}
     done = sort(course, files, worksheet=table(course / "sheet.csv", rows))
-    assert done.placed and "2:30 AM" in done.aside[0] and "line 2" in done.aside[0]
+    assert done.outcomes and "2:30 AM" in done.problems[0] and "line 2" in done.problems[0]
 
 
 @pytest.mark.parametrize("odd", ["Freitag, der erste", "Sonntag, 27. Oktober 2030, 02:30", "x"])

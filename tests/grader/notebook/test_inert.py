@@ -131,7 +131,7 @@ def test_a_library_that_raises_costs_one_piece(monkeypatch):
     def fail(*_: object) -> str:
         raise RuntimeError
 
-    monkeypatch.setattr(inert, "_rendered", fail)
+    monkeypatch.setattr(inert, "_render", fail)
     assert "<pre>&lt;b&gt;</pre>" in clean_markdown("<b>")
     monkeypatch.setattr(inert.nh3, "clean", fail)
     assert "<pre>&lt;u&gt;new</pre>" in clean_html("<u>new")
@@ -178,22 +178,22 @@ def test_a_picture_is_what_its_bytes_say(data, kind):
 
 def test_pictures_have_a_number_and_a_size():
     album = Album()
-    kept = album.attached({f"{n}": {"image/png": png(1)} for n in range(pictures.MAX_COUNT + 5)})
+    kept = album.attach({f"{n}": {"image/png": png(1)} for n in range(pictures.MAX_COUNT + 5)})
     assert len(kept) == pictures.MAX_COUNT and len(album.notes) == 5
     big = base64.b64encode(base64.b64decode(png(1)) + bytes(2_900_000)).decode()
-    assert len(Album().attached({str(n): {"image/png": big} for n in range(9)})) == 3
-    assert Album().attached({"a" * 201: {"image/png": png(1)}, "": {"image/png": png(1)}}) == {}
+    assert len(Album().attach({str(n): {"image/png": big} for n in range(9)})) == 3
+    assert Album().attach({"a" * 201: {"image/png": png(1)}, "": {"image/png": png(1)}}) == {}
 
 
 def test_a_picture_called_other_than_it_is_gets_its_kind():
-    assert Album().attached({"a.png": {"image/png": JPEG}}) == {"a.png": {"image/jpeg": JPEG}}
+    assert Album().attach({"a.png": {"image/png": JPEG}}) == {"a.png": {"image/jpeg": JPEG}}
     both = {"image/svg+xml": "<svg/>", "image/png": [png(1)[:30], png(1)[30:]]}
-    assert Album().attached({"a": both}) == {"a": {"image/png": png(1)}}
+    assert Album().attach({"a": both}) == {"a": {"image/png": png(1)}}
 
 
 def test_pictures_in_the_text_become_attachments_and_examples_stay():
     text = f"![a](data:image/png;base64,{png(1)}) `data:image/png;base64,abc`"
-    lifted, made = Album().lifted(text)
+    lifted, made = Album().lift_all(text)
     assert lifted == "![a](attachment:written-1.png) `data:image/png;base64,abc`"
     assert made == {"written-1.png": {"image/png": png(1)}}
 

@@ -60,7 +60,7 @@ def shown(text: str, folder: Path, capsys: pytest.CaptureFixture) -> dict[str, s
     log = folder / "logs" / "ann" / "x.log"
     failed = Row("bob", "x", FAILED, reason=f"RuntimeError: {text}")
     cli._print_class(ClassResult(folder, [row(text), failed], [text]))
-    print(cli._told(text, {"softmax": crashed(text)}))
+    print(cli._format_verdicts(text, {"softmax": crashed(text)}))
     printed = capsys.readouterr()
     made = {
         "log": log.read_text(encoding="utf-8").partition(" graded")[2],

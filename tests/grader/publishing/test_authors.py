@@ -231,7 +231,7 @@ def test_the_table_says_how_many_mistakes_only_one_aspect_sees(trial):
     first, _ = commands._tables(trial)
     columns = [column.header for column in first.columns]
     assert columns == ["aspect", "points", "mistakes that fail it", "and nothing else"]
-    failed = [{*trial.tried(MISTAKES, name).failed()} for name in trial.bank[MISTAKES]]
+    failed = [{*trial.try_answer(MISTAKES, name).failed_titles()} for name in trial.bank[MISTAKES]]
     alone = {title for found in failed if len(found) == 1 for title in found}
     counts = dict(zip(first.columns[0].cells, map(int, first.columns[3].cells), strict=True))
     assert sum(counts.values()) == sum(len(found) == 1 for found in failed) > 0
@@ -239,7 +239,7 @@ def test_the_table_says_how_many_mistakes_only_one_aspect_sees(trial):
 
 
 def test_a_good_bank_has_no_problems(trial):
-    assert trial.written
+    assert trial.is_written
     assert list(trial.problems()) == []
 
 
@@ -262,7 +262,7 @@ def test_a_trial_says_what_is_wrong_with_a_bank(trial):
 
 
 def test_marks_and_names_that_depend_on_the_numbers_are_told(trial):
-    tried = trial.tried("mistakes", "always_float64")
+    tried = trial.try_answer("mistakes", "always_float64")
     verdict = tried.verdicts[0]
     assert verdict.score > 0
     other = replace(verdict, score=verdict.score / 2, mistake=None)

@@ -21,7 +21,7 @@ from autograder.publishing.expected_values import (
 from autograder.student.course import chapters
 from autograder.student.engine.runs import Array, Record
 from autograder.student.engine.values import MAX_BYTES
-from autograder.student.expected.entries import Entries, unzipped
+from autograder.student.expected.entries import Entries, unpack
 
 pytestmark = pytest.mark.needs_torch  # as the course does
 
@@ -33,8 +33,8 @@ def test_an_entry_keeps_arrays_that_no_message_could_hold():
     """Small ones that come behind them, too."""
     arrays = [Array(np.full(MAX_BYTES // 16, float(i))) for i in range(3)]
     kept = Record((*arrays, Array(np.arange(3.0))))
-    entry = store.Expected("0" * 64, [[kept]], ())
-    (record,) = unzipped(store.dump(entry), store.entry_from).reference[0]
+    entry = store.ExpectedValues("0" * 64, [[kept]], ())
+    (record,) = unpack(store.dump(entry), store.entry_from).reference[0]
     for value, original in zip(record.values, kept.values, strict=True):
         np.testing.assert_array_equal(value.data, original.data)
 
@@ -129,7 +129,7 @@ def test_what_a_mistake_gives_is_compared():
     assert expected_values._same_entry(entry, make_expected(SLUG, exercise), runs)
     first = entry.mistakes[0].records
     swapped = [replace(m, records=first) for m in entry.mistakes[:2]]
-    wrong = store.Expected(entry.digest, entry.reference, [*swapped, *entry.mistakes[2:]])
+    wrong = store.ExpectedValues(entry.digest, entry.reference, [*swapped, *entry.mistakes[2:]])
     assert not expected_values._same_entry(entry, wrong, runs)
 
 

@@ -14,7 +14,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.notebook import stubs
-from autograder.publishing.bookindex import Book, BookError
+from autograder.publishing.bookindex import BookError, BookIndex
 from autograder.publishing.release import chapter_files, instructor_notebook, release
 from autograder.student.course import exercises_of
 
@@ -378,4 +378,4 @@ def test_two_pages_may_not_share_a_label(tmp_path):
     with (root / "book" / "notation.md").open("a", encoding="utf-8") as file:
         file.write("\n(sec-end)=\n## Again\n")
     with pytest.raises(BookError, match=r"notation\.md:\d+: the label sec-end"):
-        Book(root)
+        BookIndex(root)

@@ -69,7 +69,7 @@ from autograder.student.authoring import Declaration, as_argument, call
 
 EXERCISE = Declaration(
     "normed_sum", "The sum of what a norm leaves", ("x", "norm"),
-    given=["halved"], forbids=("normalisation",),
+    allows=["halved"], forbids=("normalisation",),
 )
 
 

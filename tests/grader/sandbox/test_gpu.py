@@ -18,7 +18,7 @@ from autograder.sandbox.host import Sandbox
 from autograder.sandbox.limits import Limits
 from autograder.student.course import chapters
 from autograder.student.engine.observe import Observer, _hooks
-from autograder.student.engine.runs import Raised, Record, call, tensor
+from autograder.student.engine.runs import RaisedException, Record, call, tensor
 from autograder.student.engine.simulated_device import ELSEWHERE
 from tests.grader.student.test_simulated_device import ACCEPTED, NUMBERS, REFUSED
 
@@ -59,7 +59,7 @@ def test_a_number_that_depends_on_the_dtype_stays_that_of_float32():
 
 
 def test_what_pretends_is_no_gpu():
-    run = replace(call(tensor([1.0], "float32")), elsewhere=True)
+    run = replace(call(tensor([1.0], "float32")), simulated=True)
     assert _by_the_trusted_side(torch.exp, run, "cuda").values == (ELSEWHERE,)
 
 
@@ -103,7 +103,7 @@ class _Fails:
     def probe_all(self, name, runs, *_):
         at = runs.index(2) + 1 if 2 in runs else len(runs)
         lost = Record(
-            (), Raised(("AcceleratorError", "RuntimeError"), "CUDA error: no", "", "call")
+            (), RaisedException(("AcceleratorError", "RuntimeError"), "CUDA error: no", "", "call")
         )
         return [lost if run == 2 else Record((run,)) for run in runs[:at]]
 
@@ -123,15 +123,15 @@ def test_after_a_run_that_loses_the_gpu_the_rest_is_made_in_another_process(
     assert runner.Sandbox.made == processes
 
 
-@pytest.mark.parametrize("elsewhere", [True, False])
-def test_only_what_is_judged_on_devices_is_run_on_one(monkeypatch, elsewhere):
+@pytest.mark.parametrize("simulated", [True, False])
+def test_only_what_is_judged_on_devices_is_run_on_one(monkeypatch, simulated):
     asked = {}
     own = object.__new__(Sandbox)
     own.device, own.limits = Gpu({}, {}, {}), Limits()
     monkeypatch.setattr(own, "_ask", lambda request, seconds: iter(asked.update(request) or ()))
     run = call(tensor([1.0], "float32"))
-    own.probe_all("softmax", [run, replace(run, elsewhere=elsewhere)])
-    assert asked["device"] == ("cuda" if elsewhere else "cpu")
+    own.probe_all("softmax", [run, replace(run, simulated=simulated)])
+    assert asked["device"] == ("cuda" if simulated else "cpu")
 
 
 @pytest.mark.gpu

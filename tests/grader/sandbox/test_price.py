@@ -22,7 +22,14 @@ from autograder.notebook import names
 from autograder.notebook.rebuild import rebuild
 from autograder.student.engine.gate import ITEMS, NUMBERS, admit
 from autograder.student.engine.records import record_from, record_tree
-from autograder.student.engine.runs import Array, Raised, Record, Strided, call, tensor
+from autograder.student.engine.runs import (
+    Array,
+    RaisedException,
+    Record,
+    StridedArray,
+    call,
+    tensor,
+)
 from autograder.student.engine.state import STATE
 from autograder.student.engine.values import MANY, MAX_ITEMS, TooLarge, WireError, decode, encode
 from autograder.student.engine.verdict import MEMORY, TIMEOUT
@@ -71,7 +78,7 @@ def test_rows_without_numbers_count():
 
 
 def test_what_only_goes_in_does_not_come_back():
-    assert describe(admitted(Strided(MILLIONS)).value) == "an object of type Strided"
+    assert describe(admitted(StridedArray(MILLIONS)).value) == "an object of type Strided"
 
 
 def test_gradients_only_of_what_was_asked_for():
@@ -87,7 +94,7 @@ def test_gradients_only_of_what_was_asked_for():
 def test_names_and_texts_are_bounded():
     found = admitted(
         *[None] * 1000,
-        raised=Raised(("E" * 9000,) * 1000, "m" * 10**6, "t" * 10**6, "d" * 10**6),
+        raised=RaisedException(("E" * 9000,) * 1000, "m" * 10**6, "t" * 10**6, "d" * 10**6),
         changed={str(i): None for i in range(1000)} | {"0.scale": None},
         side_effects=("made up",) * 1000 + STATE[:1],
         operations={f"{i}" * 1000: "at" * 10**5 for i in range(1000)},
@@ -114,7 +121,7 @@ def test_what_an_answer_gives_is_cut_so_that_it_can_be_read():
 
 
 def test_texts_are_texts():
-    tree = record_tree(Record(raised=Raised(("E",), "m")))
+    tree = record_tree(Record(raised=RaisedException(("E",), "m")))
     tree["raised"][0] = [{"a": [Array(np.zeros(3))] * 1000}]
     with pytest.raises(WireError):
         record_from(tree)

@@ -235,7 +235,7 @@ def test_a_warning_that_no_line_of_the_answer_led_to_is_not_shown(monkeypatch, c
 
 def test_the_text_is_no_markup():
     said = CapturedOutput()
-    with said.instead(), said.listening():
+    with said.silence(), said.listening():
         print("<script>alert(1)</script>\ud800")
     shown = said.as_html().encode().decode()  # as a notebook stores it
     assert "<script>" not in shown and "&lt;script&gt;" in shown

@@ -128,7 +128,7 @@ def told(shows, hides, n: int = 3) -> tuple[str | None, str | None]:
     """What is said of a pair of tables of scores, as it comes from another process."""
     value = decode(encode((shows, hides)))
     trial = Trial(call(n), Record((value,)), Record(), ("n",))
-    return BUG.shown(trial).message, BUG.hidden(trial).message
+    return BUG.shows_the_bug(trial).message, BUG.hides_the_bug(trial).message
 
 
 GOOD = np.diag([5.0, 0.0, 0.0])
@@ -161,7 +161,7 @@ def test_the_message_says_what_is_wrong_with_an_input(shows, hides, first, secon
 @pytest.mark.parametrize("value", [None, GOOD, (GOOD,), (GOOD, GOOD, GOOD), "text", {}, 1e400])
 def test_what_is_no_pair_is_told(value):
     trial = Trial(call(3), Record((decode(encode(value)),)), Record(), ("n",))
-    assert "expected a pair (shows, hides), got" in BUG.shown(trial).message
+    assert "expected a pair (shows, hides), got" in BUG.shows_the_bug(trial).message
 
 
 # --- hostile data -------------------------------------------------------------------------------
@@ -206,7 +206,8 @@ def test_lengths_that_an_answer_chooses_have_to_fit_each_other():
     value = tuple(map(Array, (np.ones((2, 4)), np.ones((3, 4)), np.ones((5, 1)))))
     trial = Trial(call(4), Record(((value, value),)), Record(), ("d_k",))
     assert (
-        "value: expected shape (n_k, d_v), n_q = 2, n_k = 3, got (5, 1)" in bug.shown(trial).message
+        "value: expected shape (n_k, d_v), n_q = 2, n_k = 3, got (5, 1)"
+        in bug.shows_the_bug(trial).message
     )
 
 

@@ -25,14 +25,14 @@ def mends(source: str, name: str, compare: bool = False, **kwargs) -> list[Repai
     the runs that are right are shown as well."""
     answer = written(source, name)
     slug, exercise = find_exercise(name)
-    runs = [run for row in fixed_runs(exercise) for run in row if not run.elsewhere]
+    runs = [run for row in fixed_runs(exercise) for run in row if not run.simulated]
     known = [
         record
         for row, records in zip(
             fixed_runs(exercise), expected_of(slug)[name].reference, strict=True
         )
         for run, record in zip(row, records, strict=True)
-        if not run.elsewhere
+        if not run.simulated
     ]
     cases = [(r, probe(answer, r), k) for r, k in zip(runs, known, strict=True)]
     failing = [case for case in cases if problem_of(*case) is not None]

@@ -20,10 +20,10 @@ from autograder.student.engine.runs import (
     Draw,
     Exercise,
     Previous,
-    Raised,
+    RaisedException,
     Record,
     Run,
-    Strided,
+    StridedArray,
     call,
     made_once,
     module,
@@ -286,7 +286,7 @@ def test_a_verdict_is_the_same_after_a_journey(answer):
         Record((Opaque("ndarray"),)),
         Record((np.ones(3),), changed={"no step": 1, "9.9": None, "0.²": None}),
         Record(({"passed": True},), gradients={"parameter w": "text"}),
-        Record((), Raised(("ValueError",), "x" * 10_000, "y\n" * 1000, "nowhere")),
+        Record((), RaisedException(("ValueError",), "x" * 10_000, "y\n" * 1000, "nowhere")),
         Record((Array(np.full((3, 3), NAN), "torch", "passed", "cuda"),)),
         Record((), side_effects=("<script>",) * 9),
     ],
@@ -300,7 +300,7 @@ def test_forged_records_are_wrong_and_break_nothing(forged):
 def test_the_dtype_aspect_makes_float64_runs_in_float32_too():
     x = tensor(np.ones((2, 3)), "float64")
     state = {"weight": tensor(np.ones(3), "float64"), "steps": tensor(np.ones(1, "int64"))}
-    wide = module(x, state=state).then([1], mask=None, value=Strided(x)).then((x, Previous(0)))
+    wide = module(x, state=state).then([1], mask=None, value=StridedArray(x)).then((x, Previous(0)))
     aspect = dtypes_kept(1.0, "Keep the dtype.", lambda draw: [wide, call(np.ones(2))])
     same, untouched, narrow = aspect.runs(Draw(b""))
     assert same is wide

@@ -16,9 +16,9 @@ from autograder.student.engine.probe import probe, snapshot
 from autograder.student.engine.runs import (
     Exercise,
     Previous,
-    Raised,
+    RaisedException,
     Record,
-    Strided,
+    StridedArray,
     Trial,
     call,
     module,
@@ -180,9 +180,9 @@ def test_each_run_gets_its_own_copy_of_the_arguments():
 
 
 def test_a_strided_argument_is_not_contiguous_and_watched_as_well():
-    record = probe(lambda x: x.flags.c_contiguous, call(Strided(np.ones((2, 3)))))
+    record = probe(lambda x: x.flags.c_contiguous, call(StridedArray(np.ones((2, 3)))))
     assert record.value is False
-    assert list(probe(in_place, call(Strided(np.ones(3)))).changed) == ["0.0"]
+    assert list(probe(in_place, call(StridedArray(np.ones(3)))).changed) == ["0.0"]
 
 
 def test_the_steps_of_a_run_share_one_object_and_its_earlier_results():
@@ -307,7 +307,7 @@ def test_a_number_is_named_as_a_whole(message, named):
     aspect = raises(
         "refuses", 1.0, "", lambda d: [call(14, 4)], ValueError, naming=lambda r: r.steps[0].args
     )
-    record = Record(raised=Raised(("ValueError", "Exception"), message))
+    record = Record(raised=RaisedException(("ValueError", "Exception"), message))
     assert aspect.judge([Trial(call(14, 4), record)]).passed == named
 
 

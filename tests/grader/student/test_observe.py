@@ -18,7 +18,7 @@ from torch import nn
 import autograder
 from attention_by_hand import blocks
 from autograder.student.engine import code_origin
-from autograder.student.engine.observe import TAKEN_OFF, Observer, forbidden, hand_out
+from autograder.student.engine.observe import TAKEN_OFF, Observer, hand_out, is_forbidden
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Recipe, call, module, tensor
 
@@ -361,7 +361,7 @@ def test_the_place_is_the_answers_line():
 def test_hooks_that_an_answer_takes_off_are_missed():
     assert seen(torch._C._pop_torch_function_stack, NORM) == {TAKEN_OFF}
     assert seen(lambda: torch._C._pop_torch_dispatch_stack(None), NORM) == {TAKEN_OFF}
-    assert forbidden(TAKEN_OFF, (NORM,))
+    assert is_forbidden(TAKEN_OFF, (NORM,))
 
 
 def test_afterwards_nothing_is_watched():

@@ -46,17 +46,17 @@ def doubled(x):
     return 2 * x * x
 
 
-@pytest.mark.parametrize(("alike", "likely"), [(2, ()), (3, ()), (4, ("doubled",))])
-def test_a_guess_agrees_on_nearly_all_runs_that_tell_it_from_a_right_answer(alike, likely):
+@pytest.mark.parametrize(("alike", "suspected"), [(2, ()), (3, ()), (4, ("doubled",))])
+def test_a_guess_agrees_on_nearly_all_runs_that_tell_it_from_a_right_answer(alike, suspected):
     def answer(x):
         return doubled(x) if len(x) <= alike else 3 * x * x
 
     exercise = _exercise("squares", 1, 2, 3, 4, 5)
-    assert _judged(exercise, answer, squares, doubled).likely == likely
+    assert _judged(exercise, answer, squares, doubled).suspected_mistakes == suspected
 
 
-@pytest.mark.parametrize(("wrong", "likely"), [(1, ("doubled",)), (2, ())])
-def test_a_guess_explains_the_aspect_that_fails_first(wrong, likely):
+@pytest.mark.parametrize(("wrong", "suspected"), [(1, ("doubled",)), (2, ())])
+def test_a_guess_explains_the_aspect_that_fails_first(wrong, suspected):
     def answer(x):
         return 3 * x * x if len(x) == wrong else doubled_from_two_on(x)
 
@@ -66,7 +66,7 @@ def test_a_guess_explains_the_aspect_that_fails_first(wrong, likely):
 
     doubled_from_two_on.__name__ = "doubled"
     exercise = _exercise("squares", *([2, 3, 4, 5, 6, 1] if wrong == 1 else [2, 3, 4, 5, 6, 7, 8]))
-    assert _judged(exercise, answer, squares, doubled_from_two_on).likely == likely
+    assert _judged(exercise, answer, squares, doubled_from_two_on).suspected_mistakes == suspected
 
 
 def test_numbers_that_are_a_right_answers_do_not_speak_for_a_mistake():
@@ -83,7 +83,7 @@ def test_numbers_that_are_a_right_answers_do_not_speak_for_a_mistake():
         return x * x, 0.0
 
     exercise = _exercise("sums", 2, 3, 4)
-    assert _judged(exercise, given_up, summed, never_summed).likely == ()
+    assert _judged(exercise, given_up, summed, never_summed).suspected_mistakes == ()
 
 
 @pytest.mark.parametrize(
@@ -189,14 +189,18 @@ def _changed(name, change):
 @pytest.mark.parametrize("way", CUT)
 def test_what_is_cut_off_from_the_graph_has_one_cause_whatever_cuts_it(name, mistake, way):
     verdict = verdict_on(_changed(name, CUT[way]), name)
-    assert (verdict.mistake, verdict.besides, verdict.likely) == (mistake, None, ())
+    assert (verdict.mistake, verdict.other_problems, verdict.suspected_mistakes) == (
+        mistake,
+        None,
+        (),
+    )
 
 
 @pytest.mark.parametrize("name", ["caption_loss", "masked_loss", "next_token_loss"])
 def test_a_cut_in_some_runs_is_not_the_cause_of_one_in_all(name):
     narrow = lambda f: lambda *args, **kwargs: _narrow(f(*args, **kwargs))  # noqa: E731
     verdict = verdict_on(_changed(name, narrow), name)
-    told = f"{verdict.cause} {verdict.besides}"
+    told = f"{verdict.cause} {verdict.other_problems}"
     assert "cut off from the graph" in told and "float32" in told
 
 

@@ -12,7 +12,7 @@ from autograder.publishing.path_values import is_current
 from autograder.student import pointing
 from autograder.student.check import verdict_on
 from autograder.student.course import chapters, exercises_of
-from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
+from autograder.student.engine.locator.instrumented_copy import NoCopy, copy_answer
 from autograder.student.engine.locator.trace import Budget
 from autograder.student.engine.verdict import CORRECT
 from autograder.student.expected.paths import paths_of
@@ -150,7 +150,7 @@ def test_a_source_that_is_not_the_answers_gives_none():
     lied[-2] = lied[-2].replace("dim=-1", "dim=-2")
     linecache.cache[file] = (1, None, lied, file)
     with pytest.raises(NoCopy):
-        copied(answer, Budget(1.0))
+        copy_answer(answer, Budget(1.0))
     assert verdict_on(answer, NAME, pointing=True).pointer is None
 
 

@@ -92,5 +92,5 @@ def rotary_embedding(x, base=10000.0, offset=0):
 def test_a_result_in_float64_is_not_likened_to_one_in_float32():
     verdict = verdict_on(rotary_embedding, "rotary_embedding")
     assert verdict.mistake is None
-    assert not any("float32" in name for name in verdict.likely)
+    assert not any("float32" in name for name in verdict.suspected_mistakes)
     assert math.isclose(verdict.score, verdict.points - 0.25)

@@ -280,7 +280,7 @@ def test_an_answer_that_takes_the_modes_off_leaves_nothing_behind():
 
 
 def sized(most: int) -> Run:
-    return Run(call(tensor(np.ones((6, 5)))).steps, elsewhere=True, most=most)
+    return Run(call(tensor(np.ones((6, 5)))).steps, simulated=True, most=most)
 
 
 MAKES = {  # how many numbers the largest tensor holds that is made of six rows of five

@@ -14,7 +14,7 @@ from torch import nn
 from autograder.bank import banks
 from autograder.student.check import check, verdict_on
 from autograder.student.engine.compare import compare
-from autograder.student.engine.runs import Previous, Raised, call, module
+from autograder.student.engine.runs import Previous, RaisedException, call, module
 from autograder.student.engine.values import Array
 from autograder.student.engine.verdict import OF_DIGITS, AspectVerdict, Verdict
 from autograder.student.engine.words import describe_call, describe_exception
@@ -123,7 +123,7 @@ def test_parameters_too_many_too_few_and_of_another_shape():
     assert re.search(
         r"the parameter `W_k.weight`: expected shape \((\d), (\d)\), got \(\2, \1\)", shown
     )
-    odd = Raised(("RuntimeError",), "something else", during="load")
+    odd = RaisedException(("RuntimeError",), "something else", during="load")
     assert describe_exception(odd) == "loading its parameters raised RuntimeError: something else"
 
 

@@ -22,7 +22,7 @@ from autograder.student.engine.values import (
     Opaque,
     Previous,
     Recipe,
-    Strided,
+    StridedArray,
     WireError,
     decode,
     encode,
@@ -143,7 +143,7 @@ def test_the_runs_of_every_exercise_survive(slug):
 @pytest.mark.parametrize(
     "run",
     [
-        call(Strided(np.eye(3)), scale=2.0),
+        call(StridedArray(np.eye(3)), scale=2.0),
         module(4, bias=False, state={"w": declared_tensor(np.ones(2), "bfloat16")}).then(
             Previous(0, (1,))
         ),
@@ -160,7 +160,7 @@ def assert_arrives(run):
     assert encode(run_tree(pickle.loads(pickle.dumps(run, 5)))) == encode(run_tree(run))
 
 
-@pytest.mark.parametrize("value", [Strided(np.eye(3)), Previous(0, (1,)), Recipe("a:b")])
+@pytest.mark.parametrize("value", [StridedArray(np.eye(3)), Previous(0, (1,)), Recipe("a:b")])
 def test_no_reply_holds_what_only_a_request_has(value):
     with pytest.raises(WireError, match="unknown kind"):
         decode(encode(value))
@@ -311,7 +311,7 @@ def test_noise_is_refused(noise):
 
 
 def assert_only_values(value: object) -> None:
-    plain = (type(None), bool, int, float, str, Array, Opaque, Previous, Recipe, Strided)
+    plain = (type(None), bool, int, float, str, Array, Opaque, Previous, Recipe, StridedArray)
     if isinstance(value, (tuple, list)):
         for item in value:
             assert_only_values(item)

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from autograder.student.engine.aspects import values_wanted
-from autograder.student.engine.locator.instrument import Site, named
-from autograder.student.engine.locator.known_values import Known, Mark, bucket
-from autograder.student.engine.locator.signatures import Signature, signature
-from autograder.student.engine.locator.trace import Event, Recorder
+from autograder.student.engine.locator.instrument import Site, last_name
+from autograder.student.engine.locator.known_values import KeyUse, KnownValues, bucket
+from autograder.student.engine.locator.signatures import ValueSignature, signature
+from autograder.student.engine.locator.trace import Event, TraceRecorder
 from autograder.student.engine.runs import Record, Run
 
 GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN = "given", "known", "reordered", "multiple", "unknown"
@@ -40,13 +40,18 @@ class ClassifiedTrace:
     """The events of a traced run, with the status of each."""
 
     def __init__(
-        self, recorder: Recorder, known: Known, run: Run, record: Record, expected: Record
+        self,
+        recorder: TraceRecorder,
+        known: KnownValues,
+        run: Run,
+        record: Record,
+        expected: Record,
     ):
         self.recorder, self.known = recorder, known
         self.record, self.expected = record, expected
         self.wanted = values_wanted(run, expected)
         self.events: Sequence[Event] = recorder.events
-        self.marks: list[Mark | None] = []
+        self.marks: list[KeyUse | None] = []
         self.statuses: list[str] = []
         self.owner = recorder.owner
         for event in self.events:
@@ -55,7 +60,7 @@ class ClassifiedTrace:
             self.marks.append(None if found is None else known.mark(found))
             self.statuses.append(self.status(event, self.marks[-1]))
 
-    def status(self, event: Event, mark: Mark | None) -> str:
+    def status(self, event: Event, mark: KeyUse | None) -> str:
         found = event.signature
         if mark is not None:
             return KNOWN
@@ -82,13 +87,13 @@ class ClassifiedTrace:
                 return before
         if found.binary:
             return UNKNOWN  # tables of zeros and ones are often equal by chance
-        if self.known.reordered(found):
+        if self.known.is_reordered(found):
             return KNOWN if self.known.with_axes_kept(found) else REORDERED
         if self.known.multiple(found) and not self.known.nearly(found):
             return MULTIPLE
         return UNKNOWN
 
-    def is_selection(self, event: Event, found: Signature, arrays: Sequence[int]) -> bool:
+    def is_selection(self, event: Event, found: ValueSignature, arrays: Sequence[int]) -> bool:
         """Whether some numbers of an array are picked out by another array, as any answer may."""
         shapes = [s.shape for i in arrays if (s := self.events[i].signature)]
         picks = isinstance(event.site.node, ast.Subscript) and len(shapes) > 1
@@ -127,14 +132,14 @@ class ClassifiedTrace:
         """The events that lead to the results, in chronological order."""
         whole = set[int]()
         for i in self.results():
-            whole |= self.before(i)
+            whole |= self.ancestors(i)
         return sorted(whole)
 
-    def before(self, i: int) -> set[int]:
+    def ancestors(self, i: int) -> set[int]:
         """An event with all that it was computed from."""
-        return self.back({i}, (GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN))
+        return self.trace_back({i}, (GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN))
 
-    def back(self, wrong: set[int], through: tuple[str, ...]) -> set[int]:
+    def trace_back(self, wrong: set[int], through: tuple[str, ...]) -> set[int]:
         """The events, and those they were computed from, back through events of these statuses."""
         for i in range(len(self.events) - 1, -1, -1):
             if i in wrong:
@@ -169,7 +174,7 @@ class ClassifiedTrace:
     def harmless(self, j: int, end: int) -> bool:
         """Whether what is made of an event on the way to another are right answers' numbers, with
         which it goes on as right answers do: where a line leaves an array as it was, say."""
-        way = self.before(end)
+        way = self.ancestors(end)
         after = [k for k in way if j in self.events[k].sources]
         if self.statuses[j] != KNOWN:
             return bool(after) and all(
@@ -182,7 +187,7 @@ class ClassifiedTrace:
         arrays = self.arrays(i)
         if len(arrays) < 2 or any(self.unusual(j, i) for j in arrays):
             return None
-        for j in sorted(j for j in self.before(i) - {i} if len(self.arrays(j)) > 1):
+        for j in sorted(j for j in self.ancestors(i) - {i} if len(self.arrays(j)) > 1):
             event = self.events[j]
             if event.signature is None or event.site.kind not in ("expression", "item"):
                 continue
@@ -203,7 +208,7 @@ class ClassifiedTrace:
         that answers without this loop have not."""
         arrays = self.arrays(i)
         given = all(self.statuses[j] == GIVEN for j in arrays)
-        return bool(arrays) and given and self.again(i) and self.in_a_loop(i)
+        return bool(arrays) and given and self.is_repeated(i) and self.in_a_loop(i)
 
     def gives_nan(self, i: int) -> bool:
         """Whether there is a NaN in it, and none in what it was computed from."""
@@ -211,24 +216,26 @@ class ClassifiedTrace:
         first, *others = [s is not None and s.nan for s in found]
         return first and not any(others)
 
-    def again(self, i: int) -> bool:
+    def is_repeated(self, i: int) -> bool:
         """Whether a place was reached more than once, as in a loop."""
         here = (event for event in self.events if event.site is self.events[i].site)
         return len(list(here)) > 1
 
-    def collected(self, i: int) -> bool:
+    def is_collected(self, i: int) -> bool:
         """Whether a loop collects it, tokens or a sum, or a call makes a number of a known array:
         perhaps only the loop's end is wrong, or the number is known by chance."""
         event = self.events[i]
         if event.dtype.startswith("int"):
             tokens = [j for j in self.arrays(i) if self.events[j].dtype.startswith("int")]
-            return any(map(self.again, (i, *event.sources))) or any(map(self.in_a_loop, tokens))
+            return any(map(self.is_repeated, (i, *event.sources))) or any(
+                map(self.in_a_loop, tokens)
+            )
         if event.signature is not None:
             return False
         if event.site.operation in ("item", "float", "int") and self.arrays(i):
             return True  # it computes nothing
         summed = {site.node.target.id for site in self.recorder.sites if _is_summing(site.node)}
-        names = (self.events[j].site.node for j in self.before(i))
+        names = (self.events[j].site.node for j in self.ancestors(i))
         return any(getattr(node, "id", None) in summed for node in names)
 
     def rewrites_a_result(self, i: int) -> bool:
@@ -246,7 +253,7 @@ class ClassifiedTrace:
         if ours and ours.shape and not ours.plain and self.known.nearly(ours):
             return True
         wanted = (signature(leaf) for value in self.wanted for leaf in leaves_of(value))
-        return bool(ours and ours.shape and any(w is not None and ours.near(w) for w in wanted))
+        return bool(ours and ours.shape and any(w is not None and ours.is_near(w) for w in wanted))
 
     def in_a_loop(self, i: int) -> bool:
         """Whether a place stands in the body of a loop, however often it was reached."""
@@ -288,7 +295,7 @@ class ClassifiedTrace:
                 return site
         return None
 
-    def assigned(self, text: str) -> Site | None:
+    def assignment_of(self, text: str) -> Site | None:
         """The statement that gives a module the part named first in a text."""
         words = [w for word in re.findall(r"[A-Za-z_][\w.]*", text) for w in word.split(".")]
         for word in words:
@@ -308,7 +315,7 @@ def _is_summing(node: Any) -> bool:
     return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
 
 
-def merely_reshaped(found: Signature, before: Signature | None) -> bool:
+def merely_reshaped(found: ValueSignature, before: ValueSignature | None) -> bool:
     """Whether axes of length 1 have come or gone, or leading axes have become one."""
     if before is None or not replace(before, shape=found.shape).same(found):
         return False
@@ -331,7 +338,7 @@ def call_of_self(site: Site) -> bool:
     """Whether a place is a call such as `self.W_q(…)`."""
     node = site.node
     line = site.lines[node.lineno - 1].encode()[node.col_offset :].decode(errors="replace")
-    return line.startswith(f"self.{named(node.func)}(")
+    return line.startswith(f"self.{last_name(node.func)}(")
 
 
 def _given_by(statement: Any) -> set[str]:
@@ -340,6 +347,6 @@ def _given_by(statement: Any) -> set[str]:
         parts = (part for target in statement.targets for part in ast.walk(target))
         return {part.attr for part in parts if isinstance(part, ast.Attribute)}
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not named(call.func).startswith(("register_", "add_")):
+    if not isinstance(call, ast.Call) or not last_name(call.func).startswith(("register_", "add_")):
         return set()
     return {a.value for a in call.args if isinstance(a, ast.Constant) and type(a.value) is str}

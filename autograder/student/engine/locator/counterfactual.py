@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from autograder.student.engine.arrays import as_array
 from autograder.student.engine.locator.instrument import Site
-from autograder.student.engine.locator.instrumented_copy import copied
+from autograder.student.engine.locator.instrumented_copy import copy_answer
 from autograder.student.engine.locator.locate import problem_of
-from autograder.student.engine.locator.trace import Budget, Recorder, Spent, span
+from autograder.student.engine.locator.trace import Budget, BudgetExceeded, TraceRecorder, span
 from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Record, Run
@@ -47,8 +47,8 @@ _OF_FORMULAS = (
 _LARGE = 10_000  # beyond it, no larger number is tried: nothing stops 2**k once it has begun
 
 
-class Watch:
-    """Notes which values pass each place: see `Recorder.change`."""
+class ValueWatch:
+    """Notes which values pass each place: see `TraceRecorder.change`."""
 
     def __init__(self, budget: Budget):
         self.budget = budget
@@ -80,7 +80,7 @@ class Change:
         return self.how(self.count - 1, value)
 
 
-class Ends(Change):
+class LoopLimit(Change):
     """Ends a loop after so many rounds, each time that it is run."""
 
     def __init__(self, number: int, rounds: int, budget: Budget):
@@ -133,18 +133,18 @@ def find_repair(
     that way, not in the test. Nor is one that right runs could pass either way, if there is
     anything else and no run fails by an exception. Raises `NoCopy`.
     """
-    copy, recorder = copied(answer, Budget(seconds))
-    mended = _Mended(copy, recorder, device, Budget(SEARCHING * seconds))
+    copy, recorder = copy_answer(answer, Budget(seconds))
+    mended = _ChangedRuns(copy, recorder, device, Budget(SEARCHING * seconds))
     found: dict[tuple[int, str], Change] = {}
     others = cases[MOST_CASES:]
-    with suppress(Spent):
+    with suppress(BudgetExceeded):
         cases = mended.in_order(cases)
-        for change in mended.by(cases[0], kinds) if cases else ():
+        for change in mended.repairs(cases[0], kinds) if cases else ():
             found.setdefault((change.number, change.kind), change)
     mended.budget = Budget((1 - SEARCHING) * seconds)
     kept: dict[int, Repair] = {}
     untold: list[Change] = []
-    with suppress(Spent):
+    with suppress(BudgetExceeded):
         tests = [change.number for change in found.values() if change.kind == BRANCH]
         parting = mended.parting(tests, cases, fine) if tests else set()
         parted = {recorder.sites[number].node.lineno for number in parting}
@@ -167,7 +167,7 @@ def find_repair(
                 line = recorder.sites[change.number].node.lineno
                 kept[line] = kept[line]._replace(always=True)
     listed = [*kept.values()]
-    with suppress(Spent):
+    with suppress(BudgetExceeded):
         asked = len(listed) > 1 and all(record.raised is None for _, record, _ in cases)
         tests = [c for c in found.values() if c.kind == BRANCH] if asked else []
         idle = {recorder.sites[n].node.lineno for n in mended.passed_either_way(tests, fine)}
@@ -176,11 +176,11 @@ def find_repair(
 
 
 @dataclass
-class _Mended:
+class _ChangedRuns:
     """Makes runs on a copy in which something is changed."""
 
     copy: Any
-    recorder: Recorder
+    recorder: TraceRecorder
     device: str
     budget: Budget
 
@@ -189,7 +189,7 @@ class _Mended:
         found = []
         for run, record, expected in cases[:MOST_CASES]:
             start = time.process_time()
-            same = equal([[run]], [[record]], [[self.made(run, Watch(self.budget))]])
+            same = equal([[run]], [[record]], [[self.make_run(run, ValueWatch(self.budget))]])
             if same:
                 found.append((time.process_time() - start, (run, record, expected)))
         return [case for _, case in sorted(found, key=lambda pair: pair[0])]
@@ -206,7 +206,7 @@ class _Mended:
         for test in tests:
             for run, _, expected in fine[:MOST_CASES]:
                 turned = Change(test.number, BRANCH, lambda count, value: not value, self.budget)
-                record = self.made(run, turned)
+                record = self.make_run(run, turned)
                 if turned.count and problem_of(run, record, expected) is None:
                     yield test.number
                     break
@@ -214,25 +214,27 @@ class _Mended:
     def _outcomes(self, cases: Sequence[Case]) -> dict[int, set[bool]]:
         found: dict[int, set[bool]] = {}
         for run, _, _ in cases:
-            watch = Watch(self.budget)
-            self.made(run, watch)
+            watch = ValueWatch(self.budget)
+            self.make_run(run, watch)
             for number, seen in watch.seen.items():
                 if self.recorder.sites[number].kind == "test" or isinstance(seen[0], bool):
                     found.setdefault(number, set()).update(map(bool, seen))
         return found
 
-    def by(self, case: Case, kinds: Sequence[str], number: int | None = None) -> Iterator[Change]:
+    def repairs(
+        self, case: Case, kinds: Sequence[str], number: int | None = None
+    ) -> Iterator[Change]:
         """The changes, at one place or at any, that make a run right."""
         run, _, expected = case
-        watch, start = Watch(self.budget), time.process_time()
-        self.made(run, watch)
+        watch, start = ValueWatch(self.budget), time.process_time()
+        self.make_run(run, watch)
         limit = LONGER * (time.process_time() - start) + 0.01
         every = (c for c in changes(self.recorder, watch) if c.kind in kinds)
         wanted = (c for c in every if number is None or c.number == number)
         for change in islice(wanted, MOST_TRIALS):
             change.budget = Budget(limit)  # a change may well make a loop endless
-            record = self.made(run, change)
-            if not change.budget.spent() and problem_of(run, record, expected) is None:
+            record = self.make_run(run, change)
+            if not change.budget.is_used_up() and problem_of(run, record, expected) is None:
                 yield change
 
     def any_of(self, cases: Sequence[Case], change: Change) -> bool:
@@ -240,9 +242,9 @@ class _Mended:
 
     def can_be(self, case: Case, change: Change) -> bool:
         """Whether such a change, at that place, makes a run right."""
-        return next(self.by(case, [change.kind], change.number), None) is not None
+        return next(self.repairs(case, [change.kind], change.number), None) is not None
 
-    def made(self, run: Run, change: Any) -> Record:
+    def make_run(self, run: Run, change: Any) -> Record:
         self.recorder.change = change
         try:
             with redirect_stdout(io.StringIO()):
@@ -253,7 +255,7 @@ class _Mended:
         return record
 
 
-def changes(recorder: Recorder, watch: Watch) -> Iterator[Change]:
+def changes(recorder: TraceRecorder, watch: ValueWatch) -> Iterator[Change]:
     """What may be tried, the most telling first."""
     budget = watch.budget
     sites = [(n, recorder.sites[n], seen) for n, seen in sorted(watch.seen.items())]
@@ -262,7 +264,7 @@ def changes(recorder: Recorder, watch: Watch) -> Iterator[Change]:
     tests += [
         (n, site, [v for v in seen if isinstance(v, bool)])
         for n, site, seen in sites
-        if site.kind != "test" and isinstance(seen[0], bool) and not _within(site, loops)
+        if site.kind != "test" and isinstance(seen[0], bool) and not _is_part(site, loops)
     ]
     for number, site, outcomes in tests:
         for how in _other_outcomes(outcomes) if not site.loop else ():
@@ -271,14 +273,14 @@ def changes(recorder: Recorder, watch: Watch) -> Iterator[Change]:
         if site.kind == "expression" and site.owner == recorder.owner:
             for child in site.children:
                 inner = watch.seen.get(child)
-                if inner and _alike(inner[-1], seen[-1]) and inner[-1] is not seen[-1]:
+                if inner and _may_replace(inner[-1], seen[-1]) and inner[-1] is not seen[-1]:
                     yield Skip(number, child, budget)
     for number, site, outcomes in tests:
         for rounds in _other_ends(outcomes) if site.loop else ():
-            yield Ends(number, rounds, budget)
+            yield LoopLimit(number, rounds, budget)
     for kind, wanted in ((NUMBER, _is_number), (ROLE, _is_thing)):
         named = [(n, s, v) for n, s, v in sites if s.kind in _VALUES[kind]]
-        pool = _pool(named if kind == NUMBER else [*named, *_assigned(recorder, sites)], wanted)
+        pool = _pool(named if kind == NUMBER else [*named, *_named_values(recorder, sites)], wanted)
         for number, site, seen in named:
             theirs = kind == NUMBER and site.passed  # what the caller gives is right
             if wanted(seen[0]) and site.owner == recorder.owner and not theirs:
@@ -316,7 +318,7 @@ def _others(site: Site, value: Any, pool: list[Any]) -> Iterator[Callable]:
         most = max(_LARGE, abs(value))
         others = [v for v in pool if v != value and type(v) is type(value) and abs(v) <= most]
     else:
-        others = [v for v in pool if v is not value and _alike(v, value)]
+        others = [v for v in pool if v is not value and _may_replace(v, value)]
     for other in others[:_MOST_OTHERS]:
         yield lambda count, value, other=other: other
 
@@ -330,13 +332,13 @@ def _rounded_to(written: float) -> Iterator[float]:
 Seen = tuple[int, Site, list[Any]]
 
 
-def _within(site: Site, nodes: list[Any]) -> bool:
+def _is_part(site: Site, nodes: list[Any]) -> bool:
     """Whether a place is a part of one of these nodes."""
     first, last = (site.node.lineno, site.node.col_offset), span(site.node)[2:]
     return any((n.lineno, n.col_offset) <= first and last <= span(n)[2:] for n in nodes)
 
 
-def _assigned(recorder: Recorder, sites: list[Seen]) -> list[Seen]:
+def _named_values(recorder: TraceRecorder, sites: list[Seen]) -> list[Seen]:
     """The values that get a name, read or not: a wrong name leaves the right one unread."""
     nodes = (s.node for s in recorder.sites if s.kind == "statement")
     values = [node.value for node in nodes if isinstance(node, ast.Assign)]
@@ -368,7 +370,7 @@ def _is_thing(value: Any) -> bool:
     return value is None or hasattr(value, "named_parameters") or as_array(value) is not None
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _may_replace(one: Any, other: Any) -> bool:
     """Whether a value may replace another."""
     if other is None or one is None:
         return as_array(one if other is None else other) is not None

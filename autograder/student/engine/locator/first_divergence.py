@@ -23,14 +23,14 @@ from autograder.student.engine.locator.classified_trace import (  # fmt: skip
     leaves_of,
     merely_reshaped,
 )
-from autograder.student.engine.locator.instrument import Site, named
+from autograder.student.engine.locator.instrument import Site, last_name
 from autograder.student.engine.locator.known_values import made_bucket
 from autograder.student.engine.locator.signatures import signature
 from autograder.student.engine.locator.trace import span
 
 
 @dataclass(frozen=True)
-class Place:
+class Divergence:
     """A place in the student's source and what happens there.
 
     `up_to` is the last place where all was right; `detail` depends on the `kind`; `aspect` is the
@@ -72,7 +72,7 @@ class Numbers(ClassifiedTrace):
         ours, theirs = self.events[i].signature, signature(wanted)
         return ours is not None and theirs is not None and ours.same(theirs)
 
-    def astray(self, leaves: Sequence[int]) -> Place | None:
+    def astray(self, leaves: Sequence[int]) -> Divergence | None:
         """Where the values that lead to some events cease to be known ones."""
         whole = {i for i in leaves if self.statuses[i] not in SETTLED}
         numbers = (i for i in leaves if self.events[i].signature is None)
@@ -83,11 +83,11 @@ class Numbers(ClassifiedTrace):
         event, call = self.events[turned], self.call_around(turned, whole)
         if event.site.kind == "name":  # nothing is computed there
             return None
-        doubts = self.collected, self.nearly_right, self.numbers_pairs, self.of_one_row
+        doubts = self.is_collected, self.nearly_right, self.numbers_pairs, self.of_one_row
         self.unsure = any(doubt(turned) for doubt in doubts)
         if self.unsure:
             return None
-        filled = self.filled(sorted(self.before(turned)), unusual=True)
+        filled = self.filled(sorted(self.ancestors(turned)), unusual=True)
         filled = filled or self.filled([*event.sources, turned])
         if filled is not None:
             return filled
@@ -96,10 +96,12 @@ class Numbers(ClassifiedTrace):
             return None
         loop = self.loop_variable(turned)
         if loop is not None:
-            return Place(loop, "made", event.site)
+            return Divergence(loop, "made", event.site)
         if call is not None:
-            return Place(call, "astray", self.right_before(turned), event.site.owner)
-        found = self.dropped(turned) or self.one_array_many_times(turned) or self.zeros(turned)
+            return Divergence(call, "astray", self.right_before(turned), event.site.owner)
+        found = (
+            self.unused_statement(turned) or self.one_array_many_times(turned) or self.zeros(turned)
+        )
         found = found or self.computed_twice(turned)
         if found is not None:
             return found
@@ -109,16 +111,20 @@ class Numbers(ClassifiedTrace):
         if missing is not None:
             here = [k for k in range(turned) if self.events[k].site is missing]
             detail = "idle" if here and self.idle(here[-1]) else "left"
-            return Place(missing, "missing", event.site, "" if self.odd(turned) else detail)
+            return Divergence(missing, "missing", event.site, "" if self.odd(turned) else detail)
         made = self.made_in_init(turned) or self.drawn_in_init(turned)
         if made is not None:
-            return Place(made, "made", event.site)
+            return Divergence(made, "made", event.site)
         same = self.same_on_both_sides(turned)
         if same is not None:
             return same
         role = self.unusual_before(turned)
         if role is not None:
-            return Place(event.site, "nan") if self.gives_nan(turned) else Place(role, "unusual")
+            return (
+                Divergence(event.site, "nan")
+                if self.gives_nan(turned)
+                else Divergence(role, "unusual")
+            )
         if not self.known.same:  # a run that draws random numbers: right answers may have others
             self.unsure = True
             return None
@@ -126,17 +132,19 @@ class Numbers(ClassifiedTrace):
         if self.statuses[turned] == REORDERED:
             strange = self.strange_sources(turned)
             if strange and self.events[strange[0]].site.kind == "name":
-                return Place(event.site, "unusual")
-            return Place(event.site, "order", up_to, str(event.signature and event.signature.shape))
+                return Divergence(event.site, "unusual")
+            return Divergence(
+                event.site, "order", up_to, str(event.signature and event.signature.shape)
+            )
         if self.odd(turned):
             return self.multiple(turned)
-        filling = event.site.kind == "store" and self.again(turned)
-        return Place(event.site, "filling" if filling else "astray", up_to)
+        filling = event.site.kind == "store" and self.is_repeated(turned)
+        return Divergence(event.site, "filling" if filling else "astray", up_to)
 
     def first_of(self, whole: set[int]) -> int:
         """The first of the wrong values that some others come from."""
         while True:
-            turned = min(self.back(set(whole), (UNKNOWN,)))
+            turned = min(self.trace_back(set(whole), (UNKNOWN,)))
             while more := [j for j in self.events[turned].sources if self.odd(j)]:
                 turned = more[0]
             sources = self.events[turned].sources
@@ -144,33 +152,35 @@ class Numbers(ClassifiedTrace):
             if self.statuses[turned] != MULTIPLE or not whole:
                 return turned  # or else what it is a multiple by is wrong
 
-    def multiple(self, i: int) -> Place:
+    def multiple(self, i: int) -> Divergence:
         """For a multiple of right numbers: it may be made of others than right answers make it."""
         for site in (self.events[j].site for j in self.strange_sources(i)):
             if site.kind == "expression":
-                return Place(site, "missing")
+                return Divergence(site, "missing")
         site = self.events[i].site
         by_chance = isinstance(site.node, ast.Call) and site.operation not in MULTIPLYING
-        return Place(site, "astray" if by_chance else "multiple", self.right_before(i))
+        return Divergence(site, "astray" if by_chance else "multiple", self.right_before(i))
 
-    def already_right(self, wrong: Sequence[Any]) -> Place | None:
+    def already_right(self, wrong: Sequence[Any]) -> Divergence | None:
         """For a result that was right before: what was done with it after that."""
         for i, expected in wrong:
-            wanted, way = signature(expected), self.before(i)
+            wanted, way = signature(expected), self.ancestors(i)
             found, site = self.events[i].signature, self.events[i].site
             before = any(self.is_(j, wanted) for j in self.events[i].sources) if wanted else False
             if before and site.owner == self.owner and found and merely_reshaped(found, wanted):
-                return Place(site, "already")
+                return Divergence(site, "already")
             other = wanted and found and found.shape != wanted.shape and found.shape
             made = self.events[i].sources and site.owner == self.owner
             if found and other and made and merely_reshaped(found, wanted):
-                return Place(site, "order", None, str(other))
+                return Divergence(site, "order", None, str(other))
             if wanted is None or wanted.even or not wanted.rich or self.statuses[i] in SETTLED:
                 continue
             right = [j for j in way - {i} if self.events[j].sources and self.is_(j, wanted)]
             after = [k for k in sorted(way) if right and max(right) in self.events[k].sources]
             if after and self.events[after[-1]].site.owner == self.owner:
-                return Place(self.events[after[-1]].site, "already", self.events[max(right)].site)
+                return Divergence(
+                    self.events[after[-1]].site, "already", self.events[max(right)].site
+                )
         return None
 
     def is_(self, i: int, wanted: Any) -> bool:
@@ -178,7 +188,7 @@ class Numbers(ClassifiedTrace):
         found = self.events[i].signature
         return found is not None and found.same(wanted)
 
-    def dropped(self, before: int) -> Place | None:
+    def unused_statement(self, before: int) -> Divergence | None:
         """A statement on the way that computes something and does nothing with it."""
         used = {j for event in self.events for j in event.sources}
         for i in range(before):
@@ -189,20 +199,20 @@ class Numbers(ClassifiedTrace):
             if event.site.owner != self.owner or not isinstance(statement, ast.Expr):
                 continue
             if span(statement.value) == span(event.site.node):
-                return Place(event.site, "dropped")
+                return Divergence(event.site, "dropped")
         return None
 
-    def one_array_many_times(self, i: int) -> Place | None:
+    def one_array_many_times(self, i: int) -> Divergence | None:
         """For a list that holds one array several times: where that is written to."""
         for j in self.events[i].sources:
             event = self.events[j]
             if j in self.recorder.repeated and event.wrote and event.site.owner == self.owner:
-                return Place(event.site, "rewritten", self.events[i].site)
+                return Divergence(event.site, "rewritten", self.events[i].site)
         return None
 
-    def zeros(self, i: int) -> Place | None:
+    def zeros(self, i: int) -> Divergence | None:
         """Zeros that no right answer has, if adding what is made of them changed nothing."""
-        for j in sorted(self.before(i)):
+        for j in sorted(self.ancestors(i)):
             known = self.events[j].signature
             if known is None or self.statuses[j] != KNOWN or not self.idle(j):
                 continue
@@ -213,21 +223,21 @@ class Numbers(ClassifiedTrace):
                 spread = replace(found, shape=known.shape)
                 if self.known.mark(spread) is not None:
                     continue  # right answers have these zeros, with the axes that broadcasting adds
-                for n in sorted(self.before(k) - {k}):
+                for n in sorted(self.ancestors(k) - {k}):
                     site = self.events[n].site
                     if self.marks[n] is None and "zeros" in site.operation:
-                        return Place(site, "zeros", self.events[j].site)
+                        return Divergence(site, "zeros", self.events[j].site)
         return None
 
-    def part_that_is_idle(self, i: int) -> Place | None:
+    def part_that_is_idle(self, i: int) -> Divergence | None:
         """A call of a module's part, such as its dropout, that returns what goes in."""
         sources = set(self.events[i].sources)
         for site, found in self.recorder.calls:
             if call_of_self(site) and not sources.isdisjoint(found):
-                made = self.assigned(named(site.node.func))
+                made = self.assignment_of(last_name(site.node.func))
                 same = self.events[found[0]].site is not site or self.idle(found[0], arrays=1)
                 if same and made is not None and self.recorder.training:
-                    return Place(made, "made", site)
+                    return Divergence(made, "made", site)
         return None
 
     def loop_variable(self, i: int) -> Site | None:
@@ -247,7 +257,7 @@ class Numbers(ClassifiedTrace):
         """Whether an array that did not change another one may itself be wrong."""
         return self.idle(i) and any(self.statuses[j] != KNOWN for j in self.arrays(i))
 
-    def of_a_test(self, leaves: Sequence[int]) -> Place | None:
+    def of_a_test(self, leaves: Sequence[int]) -> Divergence | None:
         """If the result is a number, or missing: the first wrong numbers that a test saw."""
         if any(self.events[i].signature is not None for i in leaves):
             return None
@@ -256,17 +266,17 @@ class Numbers(ClassifiedTrace):
         seen = sorted(i for i in tested if self.statuses[i] == UNKNOWN and self.events[i].signature)
         if not seen:
             return None
-        turned = min(self.back(set(seen), (UNKNOWN,)))
+        turned = min(self.trace_back(set(seen), (UNKNOWN,)))
         before = (i for i in range(turned) if self.events[i].site is self.events[turned].site)
         if any(self.statuses[i] in SETTLED for i in before):
             return None  # a loop that goes on for too long reaches numbers that nobody has
         return self.astray(seen)
 
-    def written(self, wrong: Sequence[Any]) -> Place | None:
+    def first_wrong_write(self, wrong: Sequence[Any]) -> Divergence | None:
         """If no result can be compared: the first wrong numbers that were written anywhere."""
         for i, event in enumerate(self.events):
             if not wrong and event.wrote and self.statuses[i] not in SETTLED:
-                return Place(event.site, "astray")
+                return Divergence(event.site, "astray")
         return None
 
     def made_in_init(self, i: int) -> Site | None:
@@ -279,7 +289,7 @@ class Numbers(ClassifiedTrace):
             return None
         if any(self.statuses[j] not in SETTLED for j in event.sources):
             return None
-        site = self.assigned(call.func.attr)
+        site = self.assignment_of(call.func.attr)
         return site if site is not None and isinstance(site.node.value, ast.Call) else None
 
     def drawn_in_init(self, i: int) -> Site | None:
@@ -287,7 +297,7 @@ class Numbers(ClassifiedTrace):
         for j in self.events[i].sources if self.recorder.new else ():
             site = self.events[j].site
             if self.statuses[j] == GIVEN and site.kind == "attribute" and self.telling(j):
-                return self.assigned(site.node.attr)
+                return self.assignment_of(site.node.attr)
         return None
 
     def anyones(self, i: int) -> bool:
@@ -322,21 +332,21 @@ class Numbers(ClassifiedTrace):
         site = self.events[at].site
         return site if site.kind in ("expression", "store") else None
 
-    def same_on_both_sides(self, i: int) -> Place | None:
+    def same_on_both_sides(self, i: int) -> Divergence | None:
         """For an operation on an array and itself: the `a = b` that made them the same."""
         site, sources = self.events[i].site, self.events[i].sources
         if not isinstance(site.node, ast.BinOp) or len(sources) != 1 or not self.telling(*sources):
             return None
         named_by_then = [s for when, s in self.recorder.aliases.get(sources[0], ()) if when <= i]
-        return Place(named_by_then[-1], "itself", site) if named_by_then else None
+        return Divergence(named_by_then[-1], "itself", site) if named_by_then else None
 
-    def computed_twice(self, i: int) -> Place | None:
+    def computed_twice(self, i: int) -> Divergence | None:
         """For numbers computed twice, which no right answer uses like this: the second place."""
         at = next(iter(self.strange_sources(i)), -1)
         found = None
         while at >= 0:
             twin = self.twin(at)
-            found = Place(self.events[at].site, "twice", twin) if twin is not None else found
+            found = Divergence(self.events[at].site, "twice", twin) if twin is not None else found
             if twin is None and len(self.arrays(at)) > 1:
                 break  # one of these, met before, is right where it goes in
             at = next((j for j in self.events[at].sources if self.twin(j) is not None), -1)
@@ -347,7 +357,8 @@ class Numbers(ClassifiedTrace):
         site, found = self.events[i].site, self.events[i].signature
         if found is None or found.plain or found.even or site.kind != "expression":
             return None
-        earlier = {*range(i)} - self.before(i)  # what is made of its twin was only left as it was
+        # What is made of its twin was only left as it was.
+        earlier = {*range(i)} - self.ancestors(i)
         for other in (self.events[j] for j in sorted(earlier)) if site.owner == self.owner else ():
             ours = other.site.kind == site.kind and other.site.owner == self.owner
             apart = other.site.node.lineno != site.node.lineno
@@ -355,11 +366,11 @@ class Numbers(ClassifiedTrace):
                 return other.site
         return None
 
-    def overwritten(self) -> Place | None:
+    def overwritten(self) -> Divergence | None:
         """An assignment to an argument that had not been read."""
-        return next((Place(s, "overwritten") for s in self.recorder.overwriting), None)
+        return next((Divergence(s, "overwritten") for s in self.recorder.overwriting), None)
 
-    def filled(self, way: Sequence[int], unusual: bool = False) -> Place | None:
+    def filled(self, way: Sequence[int], unusual: bool = False) -> Divergence | None:
         """Where a large number is used in place of an infinite one."""
         for i in way:
             found, sources = self.events[i].signature, self.events[i].sources
@@ -370,30 +381,32 @@ class Numbers(ClassifiedTrace):
                 continue
             if not unusual or any(self.unusual(j, i) for j in sources):
                 if not self.sound(site):
-                    return Place(site, "filled")
+                    return Divergence(site, "filled")
                 self.unsure = True
         return None
 
-    def of_a_role(self, leaves: Sequence[int]) -> Place | None:
+    def of_a_role(self, leaves: Sequence[int]) -> Divergence | None:
         """Right numbers, but not those that belong in the result."""
         if not leaves:
             return None
         last = self.events[leaves[0]].signature
-        for i in sorted(self.before(leaves[0])) if last and last.nan else ():
+        for i in sorted(self.ancestors(leaves[0])) if last and last.nan else ():
             if self.gives_nan(i):
-                return Place(self.events[i].site, "nan")
-        for i in sorted(self.before(leaves[0])):
+                return Divergence(self.events[i].site, "nan")
+        for i in sorted(self.ancestors(leaves[0])):
             event = self.events[i]
             computed = event.signature and event.site.kind == "expression"
             if computed and self.strange_sources(i) and not self.harmless(i, leaves[0]):
-                return Place(event.site, "unusual")
-        doubts = [i for i in self.before(leaves[0]) if self.doubtful(i) and not self.again(i)]
+                return Divergence(event.site, "unusual")
+        doubts = [
+            i for i in self.ancestors(leaves[0]) if self.doubtful(i) and not self.is_repeated(i)
+        ]
         if doubts or not self.telling(leaves[0]):  # what it depends on may be wrong
             return None
         for site, events in reversed(self.recorder.returned):
             if leaves[0] in events and site.owner == self.owner:
                 made, mark = self.events[leaves[0]].site, self.marks[leaves[0]]
                 if made.node.lineno != site.node.lineno and mark is not None and mark.followed:
-                    return Place(made, "missing", site)
-                return Place(site, "role")
+                    return Divergence(made, "missing", site)
+                return Divergence(site, "role")
         return None

@@ -14,10 +14,10 @@ from autograder.student.engine.compare import compare
 from autograder.student.engine.locator.classified_trace import leaves_of
 from autograder.student.engine.locator.counterfactual import Case, Change
 from autograder.student.engine.locator.instrument import Site
-from autograder.student.engine.locator.instrumented_copy import copied
+from autograder.student.engine.locator.instrumented_copy import copy_answer
 from autograder.student.engine.locator.locate import problem_of
 from autograder.student.engine.locator.signatures import FILLED
-from autograder.student.engine.locator.trace import Budget, Spent, span
+from autograder.student.engine.locator.trace import Budget, BudgetExceeded, span
 from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.probe import probe
 
@@ -33,7 +33,7 @@ def does_as_well(
     True, too, where that cannot be found out in time. Raises `NoCopy`.
     """
     budget = Budget(seconds)
-    copy, recorder = copied(answer, budget)
+    copy, recorder = copy_answer(answer, budget)
     here = (span(site.node), site.kind, site.function)
     sites = [(span(s.node), s.kind, s.function) for s in recorder.sites]
     if here not in sites:
@@ -55,7 +55,7 @@ def does_as_well(
             for run, _, expected in fine[:_MOST_FINE]:
                 if problem_of(run, probe(copy, run, device), expected) is not None:
                     return True
-    except Spent:
+    except BudgetExceeded:
         return True
     return False
 

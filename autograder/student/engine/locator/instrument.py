@@ -48,20 +48,20 @@ class Site:
         if self.kind in ("item", "store"):
             return self.kind
         if isinstance(node, ast.Call):
-            return named(node.func)
+            return last_name(node.func)
         if isinstance(node, ast.BinOp | ast.UnaryOp | ast.AugAssign):
             return type(node.op).__name__
-        return named(node)
+        return last_name(node)
 
 
-def named(node: Any) -> str:
+def last_name(node: Any) -> str:
     """The last name in an expression such as `torch.softmax` or `self.W_q`."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else type(node).__name__
 
 
-class Tapping(ast.NodeTransformer):
+class Instrumenter(ast.NodeTransformer):
     """Taps functions and classes; `sites` lists the places by the number that a tap passes."""
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class Tapping(ast.NodeTransformer):
                 argument.annotation = None
         outer, self.open = self.open, []
         if not self.functions:
-            self.arguments = _arguments(node) - _stored(node)
+            self.arguments = _arguments(node) - _names_stored(node)
         self.functions.append(node.name)
         self.variables.append(_variables(node))
         docstring = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
@@ -290,14 +290,14 @@ def _read(text: str, at: ast.AST) -> ast.expr:
 
 def _variables(function: Any) -> set[str]:
     """The arguments of a function, and the names that it gives to values."""
-    return _arguments(function) | _stored(function)
+    return _arguments(function) | _names_stored(function)
 
 
 def _arguments(function: Any) -> set[str]:
     return {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
 
 
-def _stored(function: Any) -> set[str]:
+def _names_stored(function: Any) -> set[str]:
     names = (n for n in ast.walk(function) if isinstance(n, ast.Name))
     return {n.id for n in names if isinstance(n.ctx, ast.Store)}
 

@@ -19,8 +19,8 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from autograder.student import course
-from autograder.student.engine.locator.instrument import Site, Tapping
-from autograder.student.engine.locator.trace import MARK, Budget, Recorder
+from autograder.student.engine.locator.instrument import Instrumenter, Site
+from autograder.student.engine.locator.trace import MARK, Budget, TraceRecorder
 
 MOST_COPIED = 40  # functions and classes
 MOST_SOURCE = 400_000  # characters of a file
@@ -35,7 +35,7 @@ class NoCopy(Exception):
     """This answer cannot be copied."""
 
 
-def copied(answer: Any, budget: Budget) -> tuple[Callable[..., Any], Recorder]:
+def copy_answer(answer: Any, budget: Budget) -> tuple[Callable[..., Any], TraceRecorder]:
     """A copy of an answer and its recorder, switched off. Raises `NoCopy`."""
     try:
         return _Copying().copy(answer, budget)
@@ -47,24 +47,24 @@ def copied(answer: Any, budget: Budget) -> tuple[Callable[..., Any], Recorder]:
 
 class _Copying:
     def __init__(self) -> None:
-        self.tapping = Tapping()
-        self.recorder = Recorder(self.tapping.sites)
+        self.instrumenter = Instrumenter()
+        self.recorder = TraceRecorder(self.instrumenter.sites)
         self.shadows: dict[int, dict[str, Any]] = {}  # copied namespaces, by the originals'
         self.copies: dict[int, Any] = {}  # by the originals'
         self.trees: dict[str, ast.Module] = {}  # by file
         self.compiled: dict[str, dict[tuple[str, int], list[CodeType]]] = {}
         self.kept: list[Any] = []
 
-    def copy(self, answer: Any, budget: Budget) -> tuple[Callable[..., Any], Recorder]:
+    def copy(self, answer: Any, budget: Budget) -> tuple[Callable[..., Any], TraceRecorder]:
         codes = [*codes_of(answer)]
         if not codes or not any(map(is_own, codes)):
             raise NoCopy("not written in Python, or not by its author")
-        for thing in self.needed(answer):
+        for thing in self.sources_of(answer):
             self.make(thing, thing is answer)
         self.recorder.budget = budget
         return self.copies[id(answer)], self.recorder
 
-    def needed(self, answer: Any) -> list[Any]:
+    def sources_of(self, answer: Any) -> list[Any]:
         """The answer and its author's things that it names, each after its base classes."""
         found: dict[int, Any] = {}
         todo = [answer]
@@ -93,12 +93,12 @@ class _Copying:
         file = next(filter(is_own, codes_of(thing))).co_filename
         if not _wraps(thing):  # a decorator that only registers, say, has done so already
             node.decorator_list = []
-        self.tapping.lines, self.tapping.owner = lines, node.name
+        self.instrumenter.lines, self.instrumenter.owner = lines, node.name
         if is_answer:
             self.recorder.owner = node.name
             for statement in overwriting(node):
                 self.recorder.overwriting.append(self.sites_of(statement))
-        tree = ast.Module([self.tapping.visit(node)], [])
+        tree = ast.Module([self.instrumenter.visit(node)], [])
         names = self.shadow(namespace_of(thing))
         missing = object()
         before = names.get(node.name, missing)
@@ -112,7 +112,7 @@ class _Copying:
             shadow.update({n: made for n, value in shadow.items() if value is thing})
 
     def sites_of(self, statement: ast.stmt) -> Site:
-        return self.tapping.sites[self.tapping.site(statement, "statement", [])]
+        return self.instrumenter.sites[self.instrumenter.site(statement, "statement", [])]
 
     def shadow(self, names: dict[str, Any]) -> dict[str, Any]:
         """The copy of a namespace in which the copies find each other."""
@@ -133,7 +133,7 @@ class _Copying:
             if not text or len(text) > MOST_SOURCE:
                 raise NoCopy("its source is not there")
             tree = self.trees[code.co_filename] = ast.parse(text)
-            self.compiled[code.co_filename] = _compiled(tree)
+            self.compiled[code.co_filename] = _code_in(tree)
         for node in ast.walk(self.trees[code.co_filename]):
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and _is_of(
                 node, thing, self.compiled[code.co_filename]
@@ -211,7 +211,7 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _compiled(tree: ast.Module) -> dict[tuple[str, int], list[CodeType]]:
+def _code_in(tree: ast.Module) -> dict[tuple[str, int], list[CodeType]]:
     """All code in a source, by name and first line.
 
     A notebook compiles the statements of a cell one by one, Python those of a file together: the

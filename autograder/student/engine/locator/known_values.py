@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from autograder.student.engine.locator.signatures import Signature
+from autograder.student.engine.locator.signatures import ValueSignature
 from autograder.student.engine.locator.trace import Event
 
 DTYPES = ("float64", "float32", "int64", "bool", "bfloat16", "float16", "int32", "uint8")
@@ -47,7 +47,7 @@ def bucket(operation: str, key: int) -> int:
     return int.from_bytes(digest, "little") % BUCKETS
 
 
-def made_bucket(operation: str, found: Signature) -> int:
+def made_bucket(operation: str, found: ValueSignature) -> int:
     """One bit for an operation and the shape of its result."""
     kind = _kinds().get(operation, operation)
     digest = hashlib.blake2b(f"{kind} {found.shape}".encode(), digest_size=2).digest()
@@ -55,36 +55,36 @@ def made_bucket(operation: str, found: Signature) -> int:
 
 
 @dataclass(frozen=True)
-class Mark:
+class KeyUse:
     """What is known about one value: dtypes and next operations as sets of bits."""
 
     dtypes: int = 0
     followed: int = 0
     cut: bool = False  # some right answer has it without a gradient
 
-    def __or__(self, other: "Mark") -> "Mark":
+    def __or__(self, other: "KeyUse") -> "KeyUse":
         both = self.dtypes | other.dtypes, self.followed | other.followed
-        return Mark(*both, self.cut or other.cut)
+        return KeyUse(*both, self.cut or other.cut)
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownValues:
     """The values of right answers on one run, by key."""
 
-    same: Mapping[int, Mark]
+    same: Mapping[int, KeyUse]
     loose: frozenset[int]
     rays: frozenset[int]
     made: int = 0  # by which operations, into which shapes: a set of bits
 
-    def mark(self, found: Signature) -> Mark | None:
+    def mark(self, found: ValueSignature) -> KeyUse | None:
         """What is known about a value; None if no right answer has it."""
         marks = [self.same[key] for key in found.all_keys() if key in self.same]
         return marks[0] if marks else None
 
-    def key(self, found: Signature) -> int | None:
+    def key(self, found: ValueSignature) -> int | None:
         return next((key for key in found.all_keys() if key in self.same), None)
 
-    def with_axes_kept(self, found: Signature) -> bool:
+    def with_axes_kept(self, found: ValueSignature) -> bool:
         """Whether right answers have a value without its axes of length 1, and nowhere with one."""
         without = tuple(n for n in found.shape if n != 1)
         if without == found.shape:
@@ -94,23 +94,23 @@ class Known:
         known = (self.mark(replace(found, shape=shape)) for shape in others)
         return self.mark(replace(found, shape=without)) is not None and not any(known)
 
-    def reordered(self, found: Signature) -> bool:
+    def is_reordered(self, found: ValueSignature) -> bool:
         return any(key in self.loose for key in found.loose_keys())
 
-    def multiple(self, found: Signature) -> bool:
+    def multiple(self, found: ValueSignature) -> bool:
         return any(key in self.rays for key in found.ray_keys())
 
-    def nearly(self, found: Signature) -> bool:
+    def nearly(self, found: ValueSignature) -> bool:
         """Whether right answers have nearly these numbers, slightly larger or smaller."""
         return any(key in self.same for key in found.keys_of_neighbours())
 
 
-def known_from(traces: Iterable[list[Event]]) -> Known:
+def known_from(traces: Iterable[list[Event]]) -> KnownValues:
     """What is known once some right answers have been traced on a run."""
-    same: dict[int, Mark] = {}
+    same: dict[int, KeyUse] = {}
     loose, rays, made = set(), set(), 0
     for events in traces:
-        marks: dict[int, Mark] = {}
+        marks: dict[int, KeyUse] = {}
         keys: list[int | None] = []
         for event in events:
             found = event.signature
@@ -120,9 +120,9 @@ def known_from(traces: Iterable[list[Event]]) -> Known:
                 continue
             if event.sources:
                 made |= made_bucket(event.site.operation, found)
-            before = marks.get(key, Mark(cut=True))
+            before = marks.get(key, KeyUse(cut=True))
             cut = before.cut and not event.grad  # at no place in this answer
-            marks[key] = Mark(before.dtypes | _bit(event.dtype), before.followed, cut)
+            marks[key] = KeyUse(before.dtypes | _bit(event.dtype), before.followed, cut)
             if not found.plain and math.prod(found.shape) > 1 and not found.even:
                 loose.add(found.loose_key)
                 rays.add(found.ray_key)
@@ -131,10 +131,10 @@ def known_from(traces: Iterable[list[Event]]) -> Known:
                 marks[came] = replace(marks[came], followed=marks[came].followed | bit)
         for key, mark in marks.items():
             same[key] = same[key] | mark if key in same else mark
-    return Known(same, frozenset(loose), frozenset(rays), made)
+    return KnownValues(same, frozenset(loose), frozenset(rays), made)
 
 
-def _key_in(found: Signature, same: Mapping[int, Any]) -> int:
+def _key_in(found: ValueSignature, same: Mapping[int, Any]) -> int:
     """The key under which a value is kept already, or else its own."""
     return next((key for key in found.all_keys() if key in same), found.key)
 
@@ -143,5 +143,5 @@ def _bit(dtype: str) -> int:
     return 1 << DTYPES.index(dtype) if dtype in DTYPES else 0
 
 
-def has_dtype(mark: Mark, dtype: str) -> bool:
+def has_dtype(mark: KeyUse, dtype: str) -> bool:
     return bool(mark.dtypes & _bit(dtype)) or dtype not in DTYPES

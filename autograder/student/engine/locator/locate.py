@@ -18,14 +18,14 @@ import numpy as np
 from autograder.student.engine.aspects import values_wanted
 from autograder.student.engine.compare import GRADIENT_FACTOR, compare
 from autograder.student.engine.locator.classified_trace import leaves_of
-from autograder.student.engine.locator.first_divergence import Numbers, Place
-from autograder.student.engine.locator.instrument import Site, named
-from autograder.student.engine.locator.known_values import Known, has_dtype
-from autograder.student.engine.locator.trace import Recorder, span
+from autograder.student.engine.locator.first_divergence import Divergence, Numbers
+from autograder.student.engine.locator.instrument import Site, last_name
+from autograder.student.engine.locator.known_values import KnownValues, has_dtype
+from autograder.student.engine.locator.trace import TraceRecorder, span
 from autograder.student.engine.runs import Record, Run
 from autograder.student.engine.words import describe
 
-__all__ = ["Place", "locate", "problem_of"]
+__all__ = ["Divergence", "locate", "problem_of"]
 
 VALUES, DTYPE, RAISED, SILENT, CHANGED, EFFECT, CUT = (
     "values", "dtype", "raised", "silent", "changed", "effect", "cut",
@@ -63,13 +63,13 @@ def problem_of(run: Run, record: Record, expected: Record) -> str | None:
 
 
 def locate(
-    recorder: Recorder,
-    known: Known,
+    recorder: TraceRecorder,
+    known: KnownValues,
     run: Run,
     record: Record,
     expected: Record,
     sound: Callable[[Site], bool] = lambda site: False,
-) -> Place | None:
+) -> Divergence | None:
     """The place at which a traced answer goes astray; None where that is not sure.
 
     `sound` says of a place with a large number whether that does as well there as an infinite one.
@@ -82,7 +82,7 @@ def locate(
 
 
 class _Search(Numbers):
-    def place(self, problem: str | None) -> Place | None:
+    def place(self, problem: str | None) -> Divergence | None:
         if problem == VALUES:
             return self.of_values()
         if problem == RAISED:
@@ -92,12 +92,12 @@ class _Search(Numbers):
         if problem in (CHANGED, EFFECT):
             site = self.recorder.culprit
             again = None if site is self.recorder.retouched else self.recorder.retouched
-            return Place(site, problem, again, self.recorder.effect or "") if site else None
+            return Divergence(site, problem, again, self.recorder.effect or "") if site else None
         if problem == CUT:
             return self.of_a_cut()
         return self.of_a_dtype() if problem == DTYPE else None
 
-    def of_values(self) -> Place | None:
+    def of_values(self) -> Divergence | None:
         kind = self.of_a_kind(tuple | list | str | None)
         if kind is not None:
             return kind
@@ -113,7 +113,7 @@ class _Search(Numbers):
         leaves = [i for i, _ in wrong if i not in near]
         again = next(filter(self.rewrites_a_result, leaves), None)
         if again is not None:
-            return Place(self.events[again].site, "given back")
+            return Divergence(self.events[again].site, "given back")
         found = self.astray(leaves) if leaves else None
         overwritten = self.overwritten()
         if overwritten is not None and (found is None or found.site.owner == self.owner):
@@ -122,9 +122,14 @@ class _Search(Numbers):
         if self.unsure or already is not None:
             return already
         found = self.of_a_test(leaves) or found
-        return found or self.filled(self.way()) or self.of_a_role(leaves) or self.written(wrong)
+        return (
+            found
+            or self.filled(self.way())
+            or self.of_a_role(leaves)
+            or self.first_wrong_write(wrong)
+        )
 
-    def of_a_kind(self, kinds: Any) -> Place | None:
+    def of_a_kind(self, kinds: Any) -> Divergence | None:
         """Where something of the wrong kind is returned, such as a tuple instead of a list."""
         for value, wanted in zip(self.record.values, self.expected.values, strict=False):
             either = isinstance(value, kinds) or isinstance(wanted, kinds)
@@ -132,10 +137,12 @@ class _Search(Numbers):
                 continue
             told = f"expected {describe(wanted)}, got {describe(value)}"
             found = [site for site, _ in self.recorder.returned if site.owner == self.owner]
-            return Place(self.made(found[-1]), "kind", None, told) if found else None
+            return (
+                Divergence(self.statement_before(found[-1]), "kind", None, told) if found else None
+            )
         return None
 
-    def made(self, site: Site) -> Site:
+    def statement_before(self, site: Site) -> Site:
         """For a name that is returned: the statement before it that gave the name its value."""
         if not isinstance(site.node, ast.Name):
             return site
@@ -152,11 +159,11 @@ class _Search(Numbers):
 
     # --- exceptions ---
 
-    def of_an_exception(self) -> Place | None:
+    def of_an_exception(self) -> Divergence | None:
         raised = self.record.raised
         if raised is not None and raised.during == "load":
-            site = self.assigned(" ".join(raised.message.split("`")[1::2]))
-            return Place(site, "loaded", None, raised.message) if site else None
+            site = self.assignment_of(" ".join(raised.message.split("`")[1::2]))
+            return Divergence(site, "loaded", None, raised.message) if site else None
         if raised is not None and raised.during == "backward":
             return self.of_a_write()
         if self.recorder.raised is None:
@@ -175,8 +182,8 @@ class _Search(Numbers):
             return None
         if self.expected.raised is not None:  # right answers got no further, either
             deliberate = isinstance(site.node, ast.Raise | ast.Assert)
-            return Place(site, RAISED, None, raised.types[0]) if deliberate else None
-        inputs = self.recorder.taken(site)
+            return Divergence(site, RAISED, None, raised.types[0]) if deliberate else None
+        inputs = self.recorder.inputs_of(site)
         if isinstance(site.node, ast.Raise):
             return self.of_a_refusal(site, raised.types[0])
         astray = self.astray(inputs) if inputs else None
@@ -188,26 +195,26 @@ class _Search(Numbers):
         if astray is not None and astray.kind == "order" and not sound:
             return astray
         if astray is not None and astray.kind not in _OF_RIGHT_NUMBERS and not sound:
-            return Place(astray.site, "before the exception", astray.up_to, raised.types[0])
+            return Divergence(astray.site, "before the exception", astray.up_to, raised.types[0])
         overwritten = self.overwritten()
         if overwritten is not None and site.owner == self.owner:
             return overwritten
-        return Place(site, RAISED, None, raised.types[0])
+        return Divergence(site, RAISED, None, raised.types[0])
 
-    def of_a_refusal(self, site: Site, raised: str) -> Place | None:
+    def of_a_refusal(self, site: Site, raised: str) -> Divergence | None:
         """For a `raise` that right answers do not reach: the test that led to it."""
         for number, outcomes in self.recorder.tests.items():
             test = self.recorder.sites[number]
             if any(span(guard) == span(site.node) for guard in test.guards) and any(outcomes):
-                return Place(test, "refused", None, raised)
+                return Divergence(test, "refused", None, raised)
         return self.of_a_test(())
 
-    def of_a_write(self) -> Place | None:
+    def of_a_write(self) -> Divergence | None:
         """The one place that writes into a value which the backward pass needs."""
         wrote = [i for i, event in enumerate(self.events) if event.wrote and event.grad]
         if len(wrote) != 1:
             return None
-        return Place(self.call_around(wrote[0], set()) or self.events[wrote[0]].site, "wrote")
+        return Divergence(self.call_around(wrote[0], set()) or self.events[wrote[0]].site, "wrote")
 
     def site_around(self, place: tuple[int, ...]) -> Site | None:
         """The smallest place in the source that contains a position."""
@@ -219,7 +226,7 @@ class _Search(Numbers):
         order = ("statement", "test", "return", "store")
         return min(around, key=lambda s: (_extent(s.node), s.kind in order), default=None)
 
-    def of_a_missing_exception(self) -> Place | None:
+    def of_a_missing_exception(self) -> Divergence | None:
         """A test that guards the exception which right answers raise, and that was false."""
         if self.expected.raised is None:
             return None
@@ -234,7 +241,7 @@ class _Search(Numbers):
         most = max((count for count, _ in found), default=None)
         likeliest = [site for count, site in found if count == most]
         if len(likeliest) == 1:
-            return Place(likeliest[0], SILENT, None, wanted)
+            return Divergence(likeliest[0], SILENT, None, wanted)
         return None if found else self.of_a_test(()) or self.of_a_constant(wanted)
 
     def named_numbers(self, test: int) -> tuple[int, int] | None:
@@ -247,33 +254,33 @@ class _Search(Numbers):
         both = named & numbers
         return (len(both - {*_COMMON}), len(both)) if both or not (named and numbers) else None
 
-    def of_a_constant(self, wanted: str) -> Place | None:
+    def of_a_constant(self, wanted: str) -> Divergence | None:
         """The only `return` that was reached, if it returns a constant."""
         found = [site for site, _ in self.recorder.returned if site.owner == self.owner]
         if len(found) != 1:
             return None
-        return Place(found[0], "returned", None, wanted) if _written_out(found[0]) else None
+        return Divergence(found[0], "returned", None, wanted) if _written_out(found[0]) else None
 
     # --- gradients and dtypes ---
 
-    def of_a_cut(self) -> Place | None:
+    def of_a_cut(self) -> Divergence | None:
         if any(np.isnan(slope.data).any() for slope in self.record.gradients.values() if slope):
             return None  # it gets through, and something on the way is 0/0
         for name, slope in self.expected.gradients.items():
             if name.startswith("parameter ") and slope is not None:
-                site = self.assigned(name.removeprefix("parameter "))
+                site = self.assignment_of(name.removeprefix("parameter "))
                 if name not in self.record.gradients and site is not None:
-                    return Place(site, "parameter", None, name.removeprefix("parameter "))
+                    return Divergence(site, "parameter", None, name.removeprefix("parameter "))
         for i in self.way():
             event, mark = self.events[i], self.marks[i]
             lost = not event.grad and any(self.events[j].grad for j in event.sources)
             whole = event.signature is not None and not event.signature.plain
-            made = isinstance(event.site.node, ast.Call) and named(event.site.node.func)
+            made = isinstance(event.site.node, ast.Call) and last_name(event.site.node.func)
             if lost and whole and not (mark and mark.cut) and made not in _FROM_A_SHAPE:
-                return Place(event.site, CUT)
+                return Divergence(event.site, CUT)
         return None
 
-    def of_a_dtype(self) -> Place | None:
+    def of_a_dtype(self) -> Divergence | None:
         kind = self.of_a_kind(int | float | tuple | list)
         if kind is not None:
             return kind
@@ -281,13 +288,13 @@ class _Search(Numbers):
         for i in way:
             event, mark = self.events[i], self.marks[i]
             if event.sources and mark is not None and not has_dtype(mark, event.dtype):
-                return Place(event.site, DTYPE, None, event.dtype)
+                return Divergence(event.site, DTYPE, None, event.dtype)
         for result in self.results():
             i, last = result, self.events[result].dtype
             while more := [j for j in self.events[i].sources if self.events[j].dtype == last]:
                 i = more[0]
             if self.events[i].sources:
-                return Place(self.events[i].site, DTYPE, None, last)
+                return Divergence(self.events[i].site, DTYPE, None, last)
         return None
 
 

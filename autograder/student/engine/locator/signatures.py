@@ -34,7 +34,7 @@ KEY_BYTES = 3  # two values in 16 million have the same key by chance
 
 
 @dataclass(frozen=True)
-class Signature:
+class ValueSignature:
     """What an array is recognised by. `plain` marks booleans and integers."""
 
     shape: tuple[int, ...]
@@ -61,11 +61,11 @@ class Signature:
         """Whether an equal one is unlikely by chance, unlike for masks and a few tokens."""
         return not self.plain or (self.scale > 1 and math.prod(self.shape) >= RICH)
 
-    def same(self, other: "Signature") -> bool:
+    def same(self, other: "ValueSignature") -> bool:
         """Whether both are of the same numbers in the same order."""
         return self.shape == other.shape and _close(self.numbers, other.numbers)
 
-    def near(self, other: "Signature") -> bool:
+    def is_near(self, other: "ValueSignature") -> bool:
         """Whether both may be of the same numbers, rounded or slightly changed on the way."""
         return self.shape == other.shape and _close(self.numbers, other.numbers, _SLIGHTLY)
 
@@ -110,7 +110,7 @@ class Signature:
         return _logarithm(self.scale), *self.loose
 
 
-def signature(value: Any) -> Signature | None:
+def signature(value: Any) -> ValueSignature | None:
     """The signature of an array, a tensor or a number; None for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = np.float64(value) if abs(value) < 1e300 else None
@@ -120,7 +120,7 @@ def signature(value: Any) -> Signature | None:
     data = array.data.astype(np.float64).ravel()
     size = data.size
     if not size:
-        return Signature(array.data.shape, 0.0, (0.0, 0.0), (0.0,) * 3, True)
+        return ValueSignature(array.data.shape, 0.0, (0.0, 0.0), (0.0,) * 3, True)
     sizes = np.abs(data)
     finite = sizes < FILLED  # false for NaN
     if finite.all():
@@ -137,7 +137,7 @@ def signature(value: Any) -> Signature | None:
     ordered = _directions(size) @ data
     first, second = (float(x) for x in ordered)
     plain = array.data.dtype.kind in "biu"
-    return Signature(array.data.shape, scale, (first, second), moments, plain, filled, nan)
+    return ValueSignature(array.data.shape, scale, (first, second), moments, plain, filled, nan)
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,7 @@ import numpy as np
 
 from autograder.student.engine.arrays import as_array
 from autograder.student.engine.locator.instrument import AT, ITEMS, RAISED, TAP, Site
-from autograder.student.engine.locator.signatures import Signature, signature
+from autograder.student.engine.locator.signatures import ValueSignature, signature
 from autograder.student.engine.state import MODES, GlobalState
 
 MOST_EVENTS = 3000
@@ -28,7 +28,7 @@ _UNINITIALISED = ("empty", "empty_like", "new_empty", "empty_strided")
 _LAST = 64  # events of one place that are passed on
 
 
-class Spent(BaseException):
+class BudgetExceeded(BaseException):
     """The time or the memory for looking is used up."""
 
 
@@ -40,16 +40,16 @@ class Budget:
         self.latest = time.perf_counter() + WAITING * seconds
         self.in_line = _in_line()
 
-    def spent(self) -> bool:
+    def is_used_up(self) -> bool:
         if time.process_time() > self.ends:
             return True
         waited = time.perf_counter() - self.latest
         return waited > 0 and waited > _in_line() - self.in_line
 
     def check(self) -> None:
-        """Raises `Spent` if nothing is left."""
-        if self.spent():
-            raise Spent
+        """Raises `BudgetExceeded` if nothing is left."""
+        if self.is_used_up():
+            raise BudgetExceeded
 
 
 def _in_line() -> float:
@@ -72,7 +72,7 @@ class Event:
     """
 
     site: Site
-    signature: Signature | None
+    signature: ValueSignature | None
     number: float | None
     dtype: str
     grad: bool
@@ -83,7 +83,7 @@ class Event:
 
 
 @dataclass
-class Recorder:
+class TraceRecorder:
     """What the taps call while `on`. `effect` names the global state, or the arguments' memory,
     whose change is looked for after every statement."""
 
@@ -123,11 +123,11 @@ class Recorder:
     @property
     def names(self) -> dict[str, Callable]:
         """The names that instrumented code needs."""
-        return {TAP: self.tap, ITEMS: self.items, AT: self.at, RAISED: self.caught}
+        return {TAP: self.tap, ITEMS: self.items, AT: self.arrive, RAISED: self.note_exception}
 
     # --- what the taps call ---
 
-    def at(self, number: int) -> None:
+    def arrive(self, number: int) -> None:
         if not self.on:
             return
         self.budget.check()
@@ -142,11 +142,11 @@ class Recorder:
             self.budget.check()
             if site.kind == "test":
                 self.tests.setdefault(number, []).append(bool(value))
-                self.tested.setdefault(number, []).extend(self.taken(site))
+                self.tested.setdefault(number, []).extend(self.inputs_of(site))
                 return value
             if site.kind == "expression" and site.operation in _UNINITIALISED:
                 _clear(value)
-            found = self.see(site, value, self.taken(site))
+            found = self.see(site, value, self.inputs_of(site))
             if isinstance(value, list) and len({*found}) < len(found) == len(value):
                 self.repeated |= {event for event in found if found.count(event) > 1}
             if self.state is not None and site.kind == "name" and site.function != "__init__":
@@ -180,17 +180,17 @@ class Recorder:
                     self.aliases.setdefault(event, []).append((len(self.events), site))
 
     def items(self, number: int, values: Any) -> Any:
-        sources = self.taken(self.sites[number]) if self.on else []
+        sources = self.inputs_of(self.sites[number]) if self.on else []
         for item in values:
             if self.on:
                 self.see(self.sites[number], item, sources)
             yield item
 
-    def caught(self, error: BaseException) -> None:
+    def note_exception(self, error: BaseException) -> None:
         """An exception leaves a function: note the places in the code that it passed."""
         if (
             self.on
-            and not isinstance(error, Spent)
+            and not isinstance(error, BudgetExceeded)
             and (self.raised is None or self.raised[0] is not error)
         ):
             self.look_for_the_effect()
@@ -210,11 +210,11 @@ class Recorder:
             self.retouched = self.sites[self.statement]
         self.modes = modes
 
-    def taken(self, site: Site) -> list[int]:
+    def inputs_of(self, site: Site) -> list[int]:
         """The events that went into a place, each once."""
         found: dict[int, None] = {}
         for child in site.children:
-            events = self.last.pop(child, None) or self.taken(self.sites[child])
+            events = self.last.pop(child, None) or self.inputs_of(self.sites[child])
             found.update(dict.fromkeys(events))
         return list(found)
 
@@ -265,7 +265,7 @@ class Recorder:
         event = Event(site, None, float(value), name, False, sources, False, 0)
         return self.add(value if isinstance(value, float) else None, event)
 
-    def equal_one(self, found: Signature) -> list[int]:
+    def equal_one(self, found: ValueSignature) -> list[int]:
         """An event of equal numbers: a buffer that was cast or loaded is another object."""
         for i in range(len(self.events) - 1, max(-1, len(self.events) - 200), -1):
             seen = self.events[i].signature
@@ -277,12 +277,12 @@ class Recorder:
         array = as_array(value)
         self.room -= array.data.nbytes if array is not None else 64
         if self.room < 0 or len(self.events) >= MOST_EVENTS:
-            raise Spent
+            raise BudgetExceeded
         self.kept.append(value)
 
     def add(self, value: Any, event: Event) -> list[int]:
         if len(self.events) >= MOST_EVENTS:
-            raise Spent
+            raise BudgetExceeded
         event.statement = self.statement
         self.events.append(event)
         if value is not None:

@@ -21,18 +21,18 @@ def equal(
     Which runs a pretended device refuses depends on where an answer needs what it made on the CPU.
     """
     return all(
-        _refused(row, left) == _refused(row, right)
+        _refusals(row, left) == _refusals(row, right)
         and all(
-            run.random or (run.elsewhere and _refused(row, left)) or _same(a, b)
+            run.random or (run.simulated and _refusals(row, left)) or _same(a, b)
             for run, a, b in zip(row, left, right, strict=True)
         )
         for row, left, right in zip(runs, records, others, strict=True)
     )
 
 
-def _refused(row: Sequence[Run], records: Sequence[Record]) -> set[str]:
+def _refusals(row: Sequence[Run], records: Sequence[Record]) -> set[str]:
     """How a pretended device refused some of an aspect's runs."""
-    if not any(run.elsewhere and not run.random for run in row):
+    if not any(run.simulated and not run.random for run in row):
         return set()
     return {record.raised.types[0] for record in records if record.raised}
 

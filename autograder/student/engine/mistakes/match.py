@@ -1,6 +1,6 @@
 """Which known mistakes a wrong answer looks like, even if a second slip hides them.
 
-An answer is compared with each known mistake run by run, its values separately from its sides:
+An answer is compared with each known mistake run by run, its values separately from its deviations:
 dtypes, arguments changed in place, global state, gradients that are cut, the class of an exception.
 A name is certain if all values agree; it is likely if they agree on most of the runs that tell the
 mistake from a right answer, and nothing contradicts it.
@@ -17,9 +17,9 @@ from itertools import chain, combinations
 from typing import Any
 
 from autograder.student.engine.compare import GRADIENT_FACTOR, TOLERANCE, agrees, as_if_rounded
+from autograder.student.engine.deviations import Deviation, deviations, stopped_by_autograd
 from autograder.student.engine.mistakes.numbers import says_much
-from autograder.student.engine.runs import Raised, Record, Run
-from autograder.student.engine.side_effects import Side, refused, sides
+from autograder.student.engine.runs import RaisedException, Record, Run
 from autograder.student.engine.values import Array
 
 _NAME = re.compile(r"`[^`]*`")
@@ -42,14 +42,15 @@ class Mistake:
 
 @dataclass(frozen=True)
 class MistakeMatch:
-    """The mistakes that an answer looks like, one or two; `besides` is what else is wrong with it.
+    """The mistakes that an answer looks like, one or two; `other_problems` are what else is
+    wrong with it.
 
     `certain` says that nothing else would give the same values.
     """
 
     mistakes: tuple[Mistake, ...]
     certain: bool
-    besides: frozenset[Side] = frozenset()
+    other_problems: frozenset[Deviation] = frozenset()
 
 
 def match_mistakes(
@@ -75,7 +76,7 @@ def match_mistakes(
         rank = {s.mistake.name: len(scene.failed ^ failed(s.mistake.records)) for s in found}
         return scene.match(min(found, key=lambda s: (s.lacks_a_dtype, rank[s.mistake.name])))
     return (
-        _of_sides(scene, seen)
+        _of_deviations(scene, seen)
         or _two(scene, seen)
         or _likely(scene, seen, failed)
         or _not_compared(scene, seen, failed)
@@ -102,28 +103,32 @@ class _Scene:
         self.right = self.flat(expected)
         pairs = [*zip(self.mine, self.right, strict=True)]
         # Where autograd refused to go on, only what `side_effects` says is known.
-        self.known = [n for n, (a, b) in enumerate(pairs) if b.raised is not None or not refused(a)]
-        self.failing = [n for n in self.known if not alike(*pairs[n])]
+        self.known = [
+            n
+            for n, (a, b) in enumerate(pairs)
+            if b.raised is not None or not stopped_by_autograd(a)
+        ]
+        self.failing = [n for n in self.known if not same_values(*pairs[n])]
         # Where a property is judged, or within other tolerances, other numbers may well pass.
         self.excused = frozenset(n for n in self.failing if self.places[n][0] not in failed)
-        self.sides = frozenset().union(*(sides(*pair) for pair in pairs))
+        self.deviations = frozenset().union(*(deviations(*pair) for pair in pairs))
         self.dtypes = self.dtypes_of(records)
 
     def match(self, *found: "_Suspect", certain: bool = True) -> MistakeMatch:
         """The match with these mistakes; not certain if, on some run, one has a dtype that the
         answer does not have there."""
-        theirs = frozenset[Side]().union(*(suspect.sides for suspect in found))
-        besides = self.sides - theirs
+        theirs = frozenset[Deviation]().union(*(suspect.deviations for suspect in found))
+        other_problems = self.deviations - theirs
         for mine, *others in zip(self.dtypes, *(s.dtypes for s in found), strict=True):
-            for side in mine.difference(*others):
-                besides |= {("dtypes", side[1]) if side in theirs else side}
+            for deviation in mine.difference(*others):
+                other_problems |= {("dtypes", deviation[1]) if deviation in theirs else deviation}
         sure = certain and not any(suspect.lacks_a_dtype for suspect in found)
-        return MistakeMatch(tuple(suspect.mistake for suspect in found), sure, besides)
+        return MistakeMatch(tuple(suspect.mistake for suspect in found), sure, other_problems)
 
-    def dtypes_of(self, rows: Sequence[Sequence[Record]]) -> list[frozenset[Side]]:
+    def dtypes_of(self, rows: Sequence[Sequence[Record]]) -> list[frozenset[Deviation]]:
         """On each run, including random ones, the dtypes that the reference does not have."""
         pairs = zip(chain(*rows), chain(*self.by_row[2]), strict=True)
-        return [frozenset(s for s in sides(*pair) if s[0] == "dtype") for pair in pairs]
+        return [frozenset(s for s in deviations(*pair) if s[0] == "dtype") for pair in pairs]
 
     def flat(self, rows: Sequence[Sequence[Record]]) -> Flat:
         return [rows[i][j] for i, j in self.places]
@@ -148,7 +153,7 @@ class _Suspect:
         return self.mistake.records[i][j]
 
     def like_mine(self, n: int) -> bool:
-        return alike(self.scene.mine[n], self.record(n), self.scene.right[n])
+        return same_values(self.scene.mine[n], self.record(n), self.scene.right[n])
 
     @cached_property
     def possible(self) -> bool:
@@ -172,35 +177,44 @@ class _Suspect:
     def telling(self) -> frozenset[int]:
         """The runs on which the mistake differs from a right answer."""
         right = self.scene.right
-        return frozenset(n for n in self.scene.known if not alike(self.record(n), right[n]))
+        return frozenset(n for n in self.scene.known if not same_values(self.record(n), right[n]))
 
     @cached_property
     def is_beside(self) -> bool:
-        """Whether all its values are right, and only its sides are not."""
+        """Whether all its values are right, and only its deviations are not."""
         right = self.scene.right
-        same = all(alike(self.record(n), right[n]) for n in self.scene.known)
-        return same and bool(self.sides)
+        same = all(same_values(self.record(n), right[n]) for n in self.scene.known)
+        return same and bool(self.deviations)
 
-    def sides_of(self, n: int) -> frozenset[Side]:
-        return sides(self.record(n), self.scene.right[n])
+    def deviations_of(self, n: int) -> frozenset[Deviation]:
+        return deviations(self.record(n), self.scene.right[n])
 
     @cached_property
-    def sides(self) -> frozenset[Side]:
-        """Its sides; from runs on which autograd stopped the answer, only if it was stopped too."""
+    def deviations(self) -> frozenset[Deviation]:
+        """Its deviations; where autograd stopped the answer, only if it was stopped, too."""
         known = {*self.scene.known}
-        runs = [n for n in range(len(self.scene.mine)) if n in known or refused(self.record(n))]
-        return frozenset().union(*map(self.sides_of, runs))
+        runs = [
+            n
+            for n in range(len(self.scene.mine))
+            if n in known or stopped_by_autograd(self.record(n))
+        ]
+        return frozenset().union(*map(self.deviations_of, runs))
 
     @cached_property
     def kinds(self) -> frozenset[str]:
-        return frozenset(kind for kind, _ in self.sides)
+        return frozenset(kind for kind, _ in self.deviations)
 
     @cached_property
     def cuts_alike(self) -> bool:
         """Whether it cuts no gradient, or in every run those that the answer cuts."""
         mine = zip(self.scene.mine, self.scene.right, strict=True)
         return "gradient" not in self.kinds or all(
-            {side for side in sides(*pair) ^ self.sides_of(n) if side[0] == "gradient"} == set()
+            {
+                deviation
+                for deviation in deviations(*pair) ^ self.deviations_of(n)
+                if deviation[0] == "gradient"
+            }
+            == set()
             for n, pair in enumerate(mine)
         )
 
@@ -208,14 +222,14 @@ class _Suspect:
         """Whether it cuts the gradients that the answer cuts in the runs of these rows."""
         _, mine, right = self.scene.by_row
         return all(
-            side[0] != "gradient"
+            deviation[0] != "gradient"
             for i in rows
             for a, b, c in zip(mine[i], self.mistake.records[i], right[i], strict=True)
-            for side in sides(a, c) ^ sides(b, c)
+            for deviation in deviations(a, c) ^ deviations(b, c)
         )
 
     @cached_property
-    def dtypes(self) -> list[frozenset[Side]]:
+    def dtypes(self) -> list[frozenset[Deviation]]:
         return self.scene.dtypes_of(self.mistake.records)
 
     @cached_property
@@ -227,14 +241,17 @@ class _Suspect:
 
     @cached_property
     def strangeness(self) -> int:
-        """The number of runs on which the answer's sides of such kinds are not the mistake's."""
-        mine = (sides(*pair) for pair in zip(self.scene.mine, self.scene.right, strict=True))
-        told = [frozenset(side for side in found if side[0] in self.kinds) for found in mine]
-        return sum(found != self.sides_of(n) for n, found in enumerate(told))
+        """The number of runs on which the answer's deviations of such kinds are not its own."""
+        mine = (deviations(*pair) for pair in zip(self.scene.mine, self.scene.right, strict=True))
+        told = [
+            frozenset(deviation for deviation in found if deviation[0] in self.kinds)
+            for found in mine
+        ]
+        return sum(found != self.deviations_of(n) for n, found in enumerate(told))
 
     @cached_property
     def fits_everywhere(self) -> bool:
-        """Whether all values agree, and the answer has all sides that the mistake has.
+        """Whether all values agree, and the answer has all deviations that the mistake has.
 
         Where the answer passes with other numbers, the mistake may have those of a right answer.
         """
@@ -245,7 +262,7 @@ class _Suspect:
             or not others <= self.scene.excused
         ):
             return False
-        return self.telling == self.hits and self.sides <= self.scene.sides
+        return self.telling == self.hits and self.deviations <= self.scene.deviations
 
     @cached_property
     def strong(self) -> frozenset[int]:
@@ -254,21 +271,23 @@ class _Suspect:
         return frozenset(n for n in self.hits if says_much(self.record(n), right[n]))
 
 
-def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> MistakeMatch | None:
-    """Mistakes that show in the sides alone: one, or two that together explain all sides.
+def _of_deviations(scene: _Scene, suspects: Sequence[_Suspect]) -> MistakeMatch | None:
+    """Mistakes that show in the deviations alone: one, or two that together explain all deviations.
 
-    Of the kinds of side that a single mistake has, the answer must have exactly the same sides, and
+    Of the kinds of deviation that a single mistake has, the answer must have exactly the same, and
     of its gradients, the same must be cut in each run: two causes of one kind deny each other.
     """
-    if {*scene.failing} - scene.excused or not scene.sides:
+    if {*scene.failing} - scene.excused or not scene.deviations:
         return None
     beside = [suspect for suspect in suspects if suspect.is_beside and suspect.cuts_alike]
     beside.sort(key=lambda suspect: suspect.strangeness)
     for one, other in combinations(beside, 2):
-        if one.sides | other.sides == scene.sides and not one.kinds & other.kinds:
+        if one.deviations | other.deviations == scene.deviations and not one.kinds & other.kinds:
             return scene.match(one, other)
     for one in beside:
-        if one.sides == {side for side in scene.sides if side[0] in one.kinds}:
+        if one.deviations == {
+            deviation for deviation in scene.deviations if deviation[0] in one.kinds
+        }:
             return scene.match(one)
     return None
 
@@ -296,25 +315,30 @@ def _likely(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Mist
 def _not_compared(
     scene: _Scene, suspects: Sequence[_Suspect], failed: Failed
 ) -> MistakeMatch | None:
-    """The one mistake that shows only where values are not compared, when sides are wrong, too.
+    """The one mistake that shows only where values are not compared, with deviations, too.
 
     These are aspects judged by random draws, and those on a pretended device.
     """
     runs, records, expected = scene.by_row
     there = frozenset(i for i, row in enumerate(runs) if any(run.random for run in row))
     mine = scene.failed & there
-    if {*scene.failing} - scene.excused or not scene.sides or not mine:
+    if {*scene.failing} - scene.excused or not scene.deviations or not mine:
         return None
-    silent = (s for s in suspects if not s.telling and not s.sides and not s.lacks_a_dtype)
+    silent = (s for s in suspects if not s.telling and not s.deviations and not s.lacks_a_dtype)
     found = [s for s in silent if failed(s.mistake.records) == mine]
-    if any(kind == "gradient" for kind, _ in scene.sides):  # without which other aspects may fail
+    if any(
+        kind == "gradient" for kind, _ in scene.deviations
+    ):  # without which other aspects may fail
         found = [s for s in found if s.cuts_alike_at_random(there)]
     if len(found) > 1:  # a pretended device says in its own words what it refuses
-        places = [(i, j) for i in mine for j, run in enumerate(runs[i]) if run.elsewhere]
+        places = [(i, j) for i in mine for j, run in enumerate(runs[i]) if run.simulated]
         found = [
             s
             for s in found
-            if all(alike(records[i][j], s.mistake.records[i][j], expected[i][j]) for i, j in places)
+            if all(
+                same_values(records[i][j], s.mistake.records[i][j], expected[i][j])
+                for i, j in places
+            )
         ]
     return scene.match(found[0], certain=False) if len(found) == 1 else None
 
@@ -323,7 +347,11 @@ def _is_likely(scene: _Scene, suspect: _Suspect) -> bool:
     """Whether the answer agrees with a mistake on enough of the runs that tell it from a right one,
     and is right on none of them."""
     telling = suspect.telling if suspect.strong else frozenset()
-    if not telling or telling - frozenset(scene.failing) or not suspect.sides <= scene.sides:
+    if (
+        not telling
+        or telling - frozenset(scene.failing)
+        or not suspect.deviations <= scene.deviations
+    ):
         return False
     enough = len(suspect.hits & telling) >= max(1, _ENOUGH * len(telling))
     return enough and len(suspect.strong) >= min(2, len(telling))
@@ -335,7 +363,11 @@ def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> MistakeMatch | None:
     Where both should show, numbers that one of them gives alone speak against the other.
     """
     failing = frozenset(scene.failing)
-    parts = [s for s in suspects if s.strong and s.telling <= failing and s.sides <= scene.sides]
+    parts = [
+        s
+        for s in suspects
+        if s.strong and s.telling <= failing and s.deviations <= scene.deviations
+    ]
     found = []
     for one, other in combinations(parts, 2):
         alone, there = one.telling - other.telling, other.telling - one.telling
@@ -353,7 +385,7 @@ def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> MistakeMatch | None:
 # --- one record beside another ------------------------------------------------------------------
 
 
-def alike(a: Record, b: Record, right: Record | None = None) -> bool:
+def same_values(a: Record, b: Record, right: Record | None = None) -> bool:
     """Whether two records hold the same values, whatever else they hold.
 
     A gradient that only one of them has does not count here; nor does the class of an exception if
@@ -375,7 +407,7 @@ def alike(a: Record, b: Record, right: Record | None = None) -> bool:
     return all(agrees(x, _as_rough_as(x, y), slack=GRADIENT_FACTOR) for x, y in both)
 
 
-def same_failure(one: Raised, other: Raised) -> bool:
+def same_failure(one: RaisedException, other: RaisedException) -> bool:
     """Whether two exceptions are alike; where parameters do not fit, apart from the answer's own
     names for them."""
     if (one.types[0], one.during) != (other.types[0], other.during):

@@ -1,6 +1,6 @@
 """What an answer looks like, in words: what is wrong besides a known mistake; guesses as guesses.
 
-TRUST BOUNDARY. The words are made from matches, whose sides may hold what a student's process
+TRUST BOUNDARY. The words are made from matches, whose deviations may hold what a student's process
 has made up: only names that are known here are repeated.
 """
 
@@ -28,7 +28,7 @@ def describe_other_problems(like: MistakeMatch, arguments: Sequence[str]) -> str
     """What is wrong with an answer besides its mistake, as a sentence or two; None if nothing."""
     told = [f"Besides: {other.cause}" for other in like.mistakes[1:]]
     by_kind: dict[str, list[str]] = {}
-    for kind, what in sorted(like.besides):
+    for kind, what in sorted(like.other_problems):
         name = _name(kind, what, arguments)
         if name not in by_kind.setdefault(kind, []):
             by_kind[kind].append(name)
@@ -39,7 +39,7 @@ def describe_other_problems(like: MistakeMatch, arguments: Sequence[str]) -> str
 
 
 def _name(kind: str, what: str, arguments: Sequence[str]) -> str:
-    """What a side is about; nothing that an answer may have made up."""
+    """What a deviation is about; nothing that an answer may have made up."""
     if kind in ("changed", "gradient"):
         name = what.rpartition(".")[2] if not what.startswith("parameter ") else what
         known = {str(i): argument for i, argument in enumerate(arguments)}
@@ -59,5 +59,5 @@ def describe_guess(like: MistakeMatch, arguments: Sequence[str]) -> str:
         )
     else:
         told = f"This looks like a known mistake, though not everything fits: {first}"
-    besides = describe_other_problems(replace(like, mistakes=like.mistakes[:1]), arguments)
-    return f"{told} {besides}" if besides else told
+    other_problems = describe_other_problems(replace(like, mistakes=like.mistakes[:1]), arguments)
+    return f"{told} {other_problems}" if other_problems else told

@@ -1,4 +1,4 @@
-"""An answer's sides: what is wrong besides its values, in dtypes, arguments, gradients, errors.
+"""An answer's deviations: what else is wrong than its values: dtypes, arguments, gradients, errors.
 
 TRUST BOUNDARY. When grading, this runs in the judge's process, where no student's code ever runs.
 The records come from outside and are only data; every function here takes them as hostile.
@@ -13,16 +13,16 @@ from autograder.student.engine.values import Array
 
 _IN_PLACE = ("in-place operation", "inplace operation")
 
-Side = tuple[str, str]  # what differs besides the values: its kind, and what or whose it is
+Deviation = tuple[str, str]  # what differs besides the values: its kind, and what or whose it is
 
 
-def sides(record: Record, right: Record) -> frozenset[Side]:
+def deviations(record: Record, right: Record) -> frozenset[Deviation]:
     """What a record shows besides its values that the reference's does not show."""
     if record.raised is not None:
         if right.raised is not None:
             same = record.raised.types[0] == right.raised.types[0]
             return frozenset() if same else frozenset({("raises", record.raised.types[0])})
-        return frozenset({("changed", "")}) if refused(record) else frozenset()
+        return frozenset({("changed", "")}) if stopped_by_autograd(record) else frozenset()
     found = {("changed", key) for key in record.changed if key not in right.changed}
     extra = {*record.side_effects} - {*right.side_effects} - {MEMORY}
     found |= {("effect", effect) for effect in extra}
@@ -36,7 +36,7 @@ def sides(record: Record, right: Record) -> frozenset[Side]:
     return frozenset(found)
 
 
-def refused(record: Record) -> bool:
+def stopped_by_autograd(record: Record) -> bool:
     """Whether autograd refused to go on because of a change in place."""
     raised = record.raised
     return raised is not None and any(words in raised.message for words in _IN_PLACE)
@@ -50,16 +50,16 @@ def _other_dtypes(value: Any, expected: Any) -> set[str]:
     return set()
 
 
-def same_sides(
+def same_deviations(
     runs: Sequence[Sequence[Run]],
     records: Sequence[Sequence[Record]],
     others: Sequence[Sequence[Record]],
     expected: Sequence[Sequence[Record]],
 ) -> bool:
-    """Whether two answers have the same sides; on random runs, the same dtypes."""
+    """Whether two answers have the same deviations; on random runs, the same dtypes."""
 
     def same(run: Run, a: Record, b: Record, right: Record) -> bool:
-        one, other = sides(a, right), sides(b, right)
+        one, other = deviations(a, right), deviations(b, right)
         return {s for s in one ^ other if s[0] == "dtype" or not run.random} == set()
 
     return all(
