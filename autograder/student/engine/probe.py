@@ -181,14 +181,14 @@ def _wide(tensors: Iterable[Any]) -> set[Any]:
 def _arguments(
     step: Step, values: list, device: str, gradients: bool, modules: dict[int, Any]
 ) -> tuple[list, dict]:
-    """The arguments of a step. A module that several steps of a run are given is built once, and
-    added to the `modules` by the id of its recipe."""
+    """The arguments of a step. What is to be kept for other steps is added to the `modules`, by
+    the id of its recipe."""
 
     def made(arg: Any) -> Any:
         if id(arg) in modules:
             return modules[id(arg)]
         live = materialise(arg, device, values, gradients)
-        if isinstance(arg, Recipe) and arg.args is not None and hasattr(live, "eval"):
+        if isinstance(arg, Recipe) and arg.kept:
             modules[id(arg)] = live
         return live
 

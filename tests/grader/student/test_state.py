@@ -257,8 +257,8 @@ def test_what_becomes_of_a_module_that_another_is_built_with_is_seen(when, chang
     assert record.raised is None and record.side_effects == told
 
 
-def test_a_module_that_several_calls_are_given_is_one_and_is_watched_throughout():
-    layer, seen = made_by(linear, 2), []
+def test_a_module_that_is_kept_is_one_for_all_calls_and_is_watched_throughout():
+    layer, seen = replace(made_by(linear, 2), kept=True), []
 
     def answer(given, x):
         seen.append(given)
