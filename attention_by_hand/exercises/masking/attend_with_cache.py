@@ -42,7 +42,7 @@ def _attention(
         if bias:
             state[f"{name}.bias"] = draw.tensor(d_model, dtype=dtype)
     args = (d_model, num_heads, 0.0, bias)
-    return Recipe("attention_by_hand.blocks:MultiHeadAttention", args, {}, state)
+    return Recipe("attention_by_hand.blocks:MultiHeadAttention", args, {}, state, kept=True)
 
 
 @EXERCISE.equals("the first positions: a causal pass", 0.75, part=0)

@@ -11,10 +11,12 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from importlib import import_module
+from itertools import takewhile
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -50,6 +52,7 @@ class CodeOrigin:
 
 _KNOWN: dict[int, CodeOrigin] = {}  # by the code's id
 _COLLECTED: set[str] = set()
+_AGAIN: set[str] = set()  # of these, those that have been filled since
 # The modules there are, listed before an answer runs: one that it makes up is not among them.
 _EXERCISES = frozenset(course.modules_of_exercises())
 _OURS = ("autograder.", f"{course.package()}.")
@@ -155,11 +158,12 @@ def register_course() -> None:
         latest = (len(sys.modules), next(reversed(sys.modules)))
     except RuntimeError:  # another thread is importing
         latest = None
-    if latest is not None and latest == _LATEST:  # nothing was imported: the usual case
+    if latest is not None and latest == _LATEST and not _AGAIN:  # nothing new: the usual case
         return
+    found = _imported_since(_LATEST) | _AGAIN
     _LATEST = latest
-    there = [*sys.modules]  # copied at once: other threads may be importing, here as below
-    for name in {*there} - _COLLECTED:
+    _AGAIN.clear()
+    for name in found:
         _COLLECTED.add(name)
         owner = _whose_module(name) if name.startswith(_OURS) else None
         module = sys.modules.get(name)
@@ -167,11 +171,21 @@ def register_course() -> None:
             _register(import_module(name), owner)  # waits while another thread imports it
 
 
+def _imported_since(latest: tuple[int, str] | None) -> set[str]:
+    """The modules that were not there at the last call. They come last, and only they are looked
+    at, unless one of the others has gone: in a process that has been forked, to look at a name is
+    to copy the page on which it lies."""
+    number, last = latest or (0, "")
+    with suppress(RuntimeError):  # another thread is importing
+        names = [*takewhile(lambda name: name != last, reversed(sys.modules))]
+        if len(names) + number == len(sys.modules):
+            return {*names} - _COLLECTED
+    return {*[*sys.modules]} - _COLLECTED  # copied at once, for the same reason
+
+
 def register_again(name: str) -> None:
     """Have a module that has been filled, or filled anew, looked at again at the next call."""
-    global _LATEST  # noqa: PLW0603
-    _COLLECTED.discard(name)
-    _LATEST = None
+    _AGAIN.add(name)
 
 
 def _register(module: ModuleType, owner: Owner) -> None:

@@ -6,6 +6,7 @@ kinds that `values.decode` builds, and are never asked to compare or describe th
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -105,11 +106,14 @@ def compare(
 
 
 def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Finding:
+    if wanted.data.size == 0:
+        return Finding(True, error=0.0, tolerance=slack * tolerance(wanted)[1])
+    if _same_bits(given.data, wanted.data):
+        form = wanted.data.dtype, wanted.data.shape, wanted.dtype, wanted.device
+        return Finding(True, error=0.0, tolerance=_least(wanted.data.tobytes(), form, slack))
     with np.errstate(invalid="ignore", over="ignore"):
         b, error = _deviation(given, wanted)
         allowed = _allowance(wanted, b, slack)
-        if error.size == 0:
-            return Finding(True, error=0.0, tolerance=slack * tolerance(wanted)[1])
         excess = error - allowed
         if not _all_finite(error):
             error = np.where(np.isnan(error), np.inf, error)
@@ -164,9 +168,16 @@ def agrees(value: Any, expected: Any, *, slack: float = 1.0) -> bool:
         kinds = {given.kind, wanted.kind}
         if "torch" in kinds and len(kinds) == 2:
             return False
+    if _same_bits(given.data, wanted.data):
+        return True
     with np.errstate(invalid="ignore", over="ignore"):
         b, error = _deviation(given, wanted)
         return bool(((error <= _allowance(wanted, b, slack)) & np.isfinite(error)).all())
+
+
+def _same_bits(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays of a shape hold the same: the usual case, and the one to tell fast."""
+    return one.dtype == other.dtype and one.tobytes() == other.tobytes()
 
 
 def _deviation(given: Array, wanted: Array) -> tuple[np.ndarray, np.ndarray]:
@@ -194,6 +205,15 @@ def _allowance(wanted: Array, numbers: np.ndarray, slack: float) -> np.ndarray:
     if size.size and size.ndim:  # by ufuncs alone, which is several times as fast as mean and clip
         row = np.sqrt(np.add.reduce(size**2, axis=-1, keepdims=True) / size.shape[-1])
     return absolute * np.minimum(np.maximum(row, 1.0), LARGEST_ROW) + relative * size
+
+
+@lru_cache(maxsize=1 << 12)  # what is expected of a group of students is expected often
+def _least(numbers: bytes, form: tuple[np.dtype, tuple[int, ...], str, str], slack: float) -> float:
+    """The least that any of some expected numbers may be off."""
+    plain, shape, dtype, device = form
+    wanted = Array(np.frombuffer(numbers, plain).reshape(shape), "numpy", dtype, device)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return float(_allowance(wanted, wanted.data.astype(np.float64), slack).min())
 
 
 def _all_finite(numbers: np.ndarray) -> bool:

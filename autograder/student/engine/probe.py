@@ -63,6 +63,7 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
     """The calls alone: what `probe` puts back afterwards is not put back."""
     values: list[Any] = []
     sent: list[tuple[list, dict]] = []
+    modules: dict[int, Any] = {}
     stage = "build"
     try:
         function = fresh_copy(answer) if run.fresh else answer
@@ -70,9 +71,11 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
         stage = "call"
         state.watch(target)
         for step in run.steps:
-            args, kwargs = _arguments(step, values, device, run.gradients)
-            state.watch(*args, *kwargs.values())
-            state.watch_modules(*args, *kwargs.values())
+            watched = {*map(id, modules.values())}
+            args, kwargs = _arguments(step, values, device, run.gradients, modules)
+            given = [thing for thing in (*args, *kwargs.values()) if id(thing) not in watched]
+            state.watch(*given)
+            state.watch_modules(*given)
             sent.append((args, kwargs))
             if step.method == APPLY:
                 called, *args = args
@@ -133,7 +136,7 @@ class _LoadError(Exception):
 
 def _build(answer: Any, run: Run, device: str, state: GlobalState) -> Any:
     first = "cpu" if run.simulated else device  # where a student would build it, too
-    args, kwargs = _arguments(run.constructor, [], first, False)
+    args, kwargs = _arguments(run.constructor, [], first, False, {})
     given = [*args, *kwargs.values()]
     state.watch_modules(*given)
     built = answer(*args, **kwargs)
@@ -175,10 +178,21 @@ def _wide(tensors: Iterable[Any]) -> set[Any]:
     return {dtype for dtype, _ in map(form_of, tensors) if dtype.is_floating_point}
 
 
-def _arguments(step: Step, values: list, device: str, gradients: bool) -> tuple[list, dict]:
-    args = [materialise(arg, device, values, gradients) for arg in step.args]
-    kwargs = {k: materialise(arg, device, values, gradients) for k, arg in step.kwargs.items()}
-    return args, kwargs
+def _arguments(
+    step: Step, values: list, device: str, gradients: bool, modules: dict[int, Any]
+) -> tuple[list, dict]:
+    """The arguments of a step. What is to be kept for other steps is added to the `modules`, by
+    the id of its recipe."""
+
+    def made(arg: Any) -> Any:
+        if id(arg) in modules:
+            return modules[id(arg)]
+        live = materialise(arg, device, values, gradients)
+        if isinstance(arg, Recipe) and arg.kept:
+            modules[id(arg)] = live
+        return live
+
+    return [made(arg) for arg in step.args], {k: made(arg) for k, arg in step.kwargs.items()}
 
 
 def materialise(value: Any, device: str, values: list | tuple = (), gradients: bool = False) -> Any:

@@ -57,12 +57,14 @@ class Recipe:
 
     `name` is `package.module:attribute`, the course's. With `args` None it stands for the
     attribute itself; otherwise that is called with `args` and `kwargs`, and `state` is loaded.
+    What is `kept` is built once for all steps of a run that are given it.
     """
 
     name: str
     args: tuple | None = None
     kwargs: Mapping[str, Any] | None = None
     state: Mapping[str, Any] | None = None
+    kept: bool = False
 
 
 @dataclass(frozen=True)

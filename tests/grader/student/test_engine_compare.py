@@ -20,6 +20,15 @@ def given(value: object) -> object:
     return snapshot(value)
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (2, 5, 6)])
+@pytest.mark.parametrize("slack", [1.0, 10.0])
+def test_the_same_bits_are_told_of_as_the_same_numbers_in_other_bits_are(shape, slack):
+    numbers = np.random.default_rng(1).normal(0, 20, shape).astype(np.float32)
+    wanted, wider = given(numbers), given(numbers.astype(np.float64))
+    found = compare(given(numbers.copy()), wanted, slack=slack)
+    assert found == compare(wider, wanted, slack=slack) and found.passed
+
+
 # --- compare ------------------------------------------------------------------------------------
 
 SAME = {

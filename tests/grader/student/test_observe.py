@@ -335,6 +335,18 @@ def test_modules_that_cannot_be_compared_now_are_listed(monkeypatch):
     del code_origin._KNOWN[id(module.inside.__code__)]
 
 
+def test_a_module_is_found_although_another_has_gone(monkeypatch):
+    monkeypatch.setattr(code_origin, "_LATEST", code_origin._LATEST)
+    went, came = ModuleType("autograder.went"), ModuleType("autograder.student.engine.came")
+    exec("def inside(): pass", vars(came))
+    sys.modules[went.__name__] = went
+    code_origin.register_course()
+    del sys.modules[went.__name__]
+    monkeypatch.setitem(sys.modules, came.__name__, came)
+    code_origin.register_course()
+    assert code_origin._KNOWN.pop(id(came.inside.__code__), None) is not None
+
+
 def test_a_module_that_changes_while_it_is_listed_is_listed(monkeypatch):
     module = ModuleType("autograder.changing")
 

@@ -255,3 +255,18 @@ def test_what_becomes_of_a_module_that_another_is_built_with_is_seen(when, chang
     run = module(made_by(linear, 3), state=state).then(tensor(np.ones((2, 3)), "float32"))
     record = probe(around(**{when: change}), run.in_training())
     assert record.raised is None and record.side_effects == told
+
+
+def test_a_module_that_is_kept_is_one_for_all_calls_and_is_watched_throughout():
+    layer, seen = replace(made_by(linear, 2), kept=True), []
+
+    def answer(given, x):
+        seen.append(given)
+        if len(seen) == 2:
+            given.train()
+        return x
+
+    run = call(layer, tensor(np.ones(2))).then(layer, tensor(np.ones(2)))
+    record = probe(answer, run.then(layer, tensor(np.zeros(2))))
+    assert seen[0] is seen[1] is seen[2]
+    assert record.side_effects == (MODES,)
