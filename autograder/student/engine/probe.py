@@ -24,6 +24,7 @@ from autograder.student.engine.fresh_copy import fresh_copy
 from autograder.student.engine.loading import load
 from autograder.student.engine.observe import Observer, differentiating, hand_out
 from autograder.student.engine.parameter_mismatch import Misfit, describe_mismatch
+from autograder.student.engine.rewriting import rewritten
 from autograder.student.engine.runs import APPLY, BLOCKS, Raised, Record, Run, Step
 from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.simulated_device import ELSEWHERE
@@ -62,6 +63,7 @@ def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str
 def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record:
     """The calls alone: what `probe` puts back afterwards is not put back."""
     values: list[Any] = []
+    early: list[Any] = []  # results as they were before arguments were written to
     sent: list[tuple[list, dict]] = []
     stage = "build"
     try:
@@ -71,6 +73,11 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
         state.watch(target)
         for step in run.steps:
             args, kwargs = _arguments(step, values, device, run.gradients)
+            if step.into is not None:
+                early += map(snapshot, values[len(early) :])
+                state.note_memory()
+                state.note_modules()
+                args, kwargs = rewritten(sent[step.into], (args, kwargs))
             state.watch(*args, *kwargs.values())
             state.watch_modules(*args, *kwargs.values())
             sent.append((args, kwargs))
@@ -87,17 +94,22 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
     except BaseException as error:  # noqa: BLE001  (SystemExit counts like any other)
         fits = not isinstance(error, _LoadError)
         raised = _describe(error, stage) if fits else _describe(error.__cause__ or error, "load")
-        shown = () if run.elsewhere else tuple(map(snapshot, values))
+        shown = () if run.elsewhere else _shown(values, early)
         return Record(shown, raised, side_effects=state.differences())
     if run.elsewhere:
         return Record(tuple(map(simulated_device.devices_of, values)))
+    written = {step.into for step in run.steps}
     changed = {
         f"{i}.{name}": snapshot(after)
         for i, (step, (args, kwargs)) in enumerate(zip(run.steps, sent, strict=True))
         for name, before, after in _pairs(step, args, kwargs)
-        if _differs(before, after)
+        if i not in written and _differs(before, after)
     }
-    return Record(tuple(map(snapshot, values)), None, gradients, changed, state.differences())
+    return Record(_shown(values, early), None, gradients, changed, state.differences())
+
+
+def _shown(values: Sequence[Any], early: Sequence[Any]) -> tuple[Any, ...]:
+    return (*early, *map(snapshot, values[len(early) :]))
 
 
 def snapshot(value: Any) -> Any:

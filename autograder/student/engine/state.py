@@ -250,6 +250,15 @@ class GlobalState:
         self.noted |= self._changed_in_modules()
         self.modules = []
 
+    def note_memory(self) -> None:
+        """Note whether the memory watched has changed, and stop watching it."""
+        if self._changed_in_memory():
+            self.noted.add(MEMORY)
+        self.memory = []
+
+    def _changed_in_memory(self) -> bool:
+        return any(bytes_of(view) != was for view, was in self.memory)
+
     def _changed_in_modules(self) -> set[str]:
         pairs = [(own_state(part), was) for part, was in self.modules]
         return {what for now, was in pairs for what in was if now[what] != was[what]}
@@ -289,7 +298,7 @@ class GlobalState:
         if any(_training(part) != was for part, was in self.modes):
             in_modules.add(MODES)
         changed += [what for what in STATE if what in in_modules]
-        if any(bytes_of(view) != was for view, was in self.memory):
+        if MEMORY in self.noted or self._changed_in_memory():
             changed.append(MEMORY)
         return tuple(changed)
 
@@ -346,6 +355,13 @@ def without_hooks() -> Any:
     torch = _torchs()
     assert torch is not None
     return torch.without_hooks()
+
+
+def trained(tensor: Any) -> bool:
+    """Whether gradients reach a tensor, even if `requires_grad` has been replaced."""
+    torch = _torchs()
+    assert torch is not None
+    return torch.trained(tensor)
 
 
 def form_of(tensor: Any) -> tuple[Any, Any]:
