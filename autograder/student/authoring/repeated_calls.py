@@ -372,5 +372,7 @@ def _with_results(step: Step, places: Sequence[int] | Mapping[int, int]) -> Step
         return replace(value, step=places[value.step]) if type(value) is Previous else value
 
     kwargs = {name: moved(value) for name, value in step.kwargs.items()}
-    into = places.get(step.into) if isinstance(places, Mapping) else None
+    into = None
+    if isinstance(places, Mapping) and step.into is not None:
+        into = places.get(step.into)
     return replace(step, args=tuple(map(moved, step.args)), kwargs=kwargs, into=into)
