@@ -87,6 +87,14 @@ def test_what_the_page_says_of_baselines_is_what_is_stored():
     moved = of("pasted, moved")
     assert "**Scissors and paste** name three in four unseen pairs at best" in PAGE
     assert max(moved) == pytest.approx(75, abs=2.5)
+    one, two = (
+        pasted_marks.__doc__.partition(f"by {far}")[2] for far in ("one pixel", "two pixels")
+    )
+    one, two = ([float(n) for n in re.findall(r"\d+\.\d", text)[:3]] for text in (one, two))
+    assert moved == pytest.approx(one, abs=1.5), "in other code"
+    named = "{:.0f}, {:.0f} and {:.0f}%".format(*two)
+    assert f"Moved by two pixels, they name {named} in our three seeds, a point more" in PAGE
+    assert all(0 <= b - a <= 1 for a, b in zip(one, two, strict=True))
     low, high = span(of("captioner") - moved)
     assert f"The captioner beats them, by {low} to {high} points in our three seeds" in PAGE
     assert f"(+{interval(of('captioner') - moved)}; each seed holds out its own pairs)" in PAGE

@@ -69,6 +69,32 @@ def test_the_lazy_answers_miss_by_what_the_page_says(run):
 
 
 @pytest.mark.share(0)
+def test_lines_miss_by_what_the_page_says(run):
+    """By the formula that the hard problem asks for; and between neighbours, but for both ends."""
+    straight, fitted = numbers(r"neighbour to neighbour: ([\d.]+)\. .*? them, ([\d.]+) \(", PAGE)
+    x, y = run[1]["x"], run[1]["y"]
+    off = [y[0] - y[1], y[-1] - y[-2]]
+    for i in range(1, len(x) - 1):
+        share = (x[i] - x[i - 1]) / (x[i + 1] - x[i - 1])
+        off.append(y[i] - (1 - share) * y[i - 1] - share * y[i + 1])
+    assert straight == pytest.approx(np.square(off).mean(), abs=0.005)
+
+    def by_formula(w):
+        errors = []
+        for i in range(len(x)):
+            away, others = np.delete(x, i) - x[i], np.delete(y, i)
+            share = np.exp(-((away * w) ** 2) / 2)
+            s_0, s_1, s_2 = (share @ away**power for power in range(3))
+            errors.append((share * (s_2 - s_1 * away)) @ others / (s_0 * s_2 - s_1**2) - y[i])
+        return np.square(errors).mean()
+
+    tried = np.arange(0.5, 3, 0.05)
+    found = [by_formula(w) for w in tried]
+    assert fitted == pytest.approx(min(found), abs=0.005)
+    assert run[1]["line_error"](tried[20]) == pytest.approx(found[20])
+
+
+@pytest.mark.share(0)
 def test_the_pages_map_overflows_where_it_says(printed):
     largest, share = numbers(r"reach (\d+), and there it shows at (\d+)% of the places", PAGE)
     assert numbers(r"largest score (\d+)\nqueries whose exp overflows: (\d+) %", printed) == [

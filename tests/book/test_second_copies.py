@@ -27,6 +27,7 @@ FILES = {
         "training": "learn_bandwidth",
         "wrong": "wrong_softmax",
         "second/kernels.py": "scored promise_and_finding",
+        "test_kernel_regression_page.py": "line_error",
     },
     "02_attention_scoring": {
         "compared": "with_a_pencil pencilled fused rowwise bilinear_variance",
@@ -84,11 +85,13 @@ FILES = {
     "07_transformer": {
         "compared": "moved kind through count",
         "asserted": "copy_layer",
-        "calls": "logits memory rate read written beams measure_months measure_beams measure_doubt",
-        "data": "numbered Pencil pencilled",
+        "calls": "logits memory rate read written beams measure_months measure_beams measure_doubt "
+        "is_date",
+        "data": "numbered Pencil pencilled pattern_of orders_of",
         "drawing": "chances shared cell most stop",
         "training": "exact_match learn translator translated",
         "wrong": "wrong_loss",
+        "second/dates_by_rules.py": "read_by_pattern",
         "second/finished_translator.py": "cross_weights month_is_right",
         "test_transformer_claims.py": "letters_of_month",
         "test_live_models.py": "without",

@@ -10,6 +10,7 @@ from babel.dates import get_month_names
 
 from attention_by_hand.data import dates
 from benchmarks import readings
+from benchmarks.second import dates_by_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 BUGS = ROOT / "benchmarks" / "transformer_bugs.json"
@@ -154,3 +155,23 @@ def test_the_letters_hidden_as_a_control_are_the_name_of_the_month():
         assert "".join(example.text[at] for at in letters) == name
         named += 1
     assert named > 200
+
+
+def test_rules_read_every_date_of_the_test_as_a_table_of_patterns_does():
+    assert dates_by_rules.wrong(seed=2) == []
+    assert "counted in the same texts within seconds, reads all 2,000." in PAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "iso"),
+    [
+        ("10/25/27", "2027-10-25"),
+        ("25/10/27", "2027-10-25"),
+        ("9 MARS 2027", "2027-03-09"),
+        ("2027年3月9日星期二", "2027-03-09"),
+        ("27. 3. 9.", "2027-03-09"),
+        ("9.3.50", "1950-03-09"),
+    ],
+)
+def test_the_rules_read_a_date_as_a_person_would(text, iso):
+    assert dates_by_rules.read(text, dates_by_rules.month_names()) == iso

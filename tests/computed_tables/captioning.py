@@ -40,6 +40,13 @@ def who_finds_whom() -> list:
 
 
 @computes
+def what_the_pair_costs() -> list:
+    looks = [shares(line.tolist())[0] for line in (TABLE[0], TABLE[:, 0])]
+    bits = [-np.log2(share) for share in looks]
+    return [[looks[0]], [looks[1], bits[1]], [np.mean(bits)]]
+
+
+@computes
 def drawn_as_wrong() -> list:
     rows = [shares(np.delete(row, i).tolist()) for i, row in enumerate(TABLE)]
     return [*rows, [shares([3, 1])[0]]]

@@ -6,6 +6,7 @@ import torch
 
 from attention_by_hand.exercises.language_model.load_gpt2 import checkpoint
 from autograder.student.authoring import Draw
+from autograder.student.check import verdict_on
 from autograder.student.engine.probe import materialise
 from solutions.language_model import load_gpt2
 
@@ -71,3 +72,15 @@ def test_the_names_are_those_of_the_published_checkpoint():
     assert {*arrays} == wanted | {"wte.weight", "wpe.weight", "ln_f.weight", "ln_f.bias"}
     assert arrays["h.3.attn.c_attn.weight"].shape == (4, 12)
     assert arrays["h.3.mlp.c_fc.weight"].shape == (4, 16)
+
+
+def test_a_gelu_that_is_replaced_for_all_blocks_is_noticed(monkeypatch):
+    gelu = torch.nn.functional.gelu
+    monkeypatch.setattr(torch.nn.functional, "gelu", gelu)  # puts it back afterwards
+
+    def replaced_everywhere(state_dict, num_heads):
+        torch.nn.functional.gelu = lambda x, approximate="tanh": gelu(x, approximate=approximate)
+        return load_gpt2(state_dict, num_heads)
+
+    failed = {a.title for a in verdict_on(replaced_everywhere, "load_gpt2").aspects if not a.passed}
+    assert failed == {"GELU in its tanh form"}

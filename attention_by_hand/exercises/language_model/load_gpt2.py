@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from attention_by_hand.exercises.parameters import norm_state, prefixed, token_ids
+from attention_by_hand.exercises.parameters import layer_state, norm_state, prefixed, token_ids
 from attention_by_hand.exercises.shared import State, applied, itself
 from autograder.student.authoring import (
     Array,
     Declaration,
     Draw,
     Previous,
+    Recipe,
     Run,
     Strided,
     as_argument,
@@ -123,14 +124,25 @@ def _many(draw: Draw) -> list[Run]:
     ]
 
 
+def of_another(_model: Any, block: Any, x: Any) -> Any:
+    """What a block that has nothing to do with the model gives after the model was loaded."""
+    return block(x)
+
+
 @EXERCISE.equals("GELU in its tanh form", 0.75)
 def _gelu(draw: Draw) -> list[Run]:
     """The exact GELU differs from the form that was trained by less than 0.001, which is enough
-    for other logits: a block for these parameters needs the tanh form."""
-    return [
-        _loaded(checkpoint(draw, 6, 5, 6, n, "float64", 1.0), 2, _ids(draw, 3, 5, 6))
-        for n in (1, 4)
-    ]
+    for other logits: a block for these parameters needs the tanh form. Other blocks keep the exact
+    one: subclass DecoderBlock, and replace nothing in it or in torch."""
+    runs = []
+    for n in (1, 4):
+        run = _loaded(checkpoint(draw, 6, 5, 6, n, "float64", 1.0), 2, _ids(draw, 3, 5, 6))
+        state = layer_state(draw, 6, 24, ("attn",), "float64")
+        block = Recipe("attention_by_hand.blocks:DecoderBlock", (6, 2, 24), {}, state)
+        runs.append(
+            run.then_apply(as_argument(of_another), Previous(0), block, draw.double(2, 3, 6))
+        )
+    return runs
 
 
 @EXERCISE.equals("no layers, one token, one feature", 0.25)

@@ -82,6 +82,14 @@ def steep(model: Any) -> Any:
     return model
 
 
+def barred(model: Any) -> Any:
+    """The model with a finite slope, but a loss without end: the second token has no chance."""
+    model.register_forward_hook(
+        lambda _model, ids, logits: logits.index_fill(-1, ids[0][0, 1:2], -float("inf"))
+    )
+    return model
+
+
 def length_of(model: Any) -> float:
     """The length of all parameters: a number that says how many digits the others have."""
     return float(parameters_of(model).norm())
@@ -206,10 +214,12 @@ def _four(draw: Draw) -> list[Run]:
 @EXERCISE.equals("a loss or a gradient that is not finite", 0.75)
 def _overflow(draw: Draw) -> list[Run]:
     """A step with such a gradient makes every parameter NaN, and the optimizer's memory, too.
-    Leave it out; the loss and the norm come back as they are."""
+    Leave it out where the loss or the norm is not finite; both come back as they are."""
     # Whether the rate is set where no step is taken is left to the answer.
     runs = []
-    for change, kind in ((spoilt, "SGD"), (spoilt, "AdamW"), (steep, "SGD")):
+    for change, kind in (
+        (spoilt, "SGD"), (spoilt, "AdamW"), (steep, "SGD"), (barred, "SGD")
+    ):  # fmt: skip
         run = _changed_and_begun(change, _gpt(draw), kind)
         run = _stepped(run, _ids(draw), 3, 9, 2, 0.2, at=1)
         run = run.then_apply(_STEPS, Previous(1, (0,)), Previous(1, (1,)))
