@@ -117,10 +117,11 @@ def attention_pool(
 ) -> tuple[Float[np.ndarray, "n_q *d_v"], Float[np.ndarray, "n_q n_k"]]:
     """Average the values, weighted by any score function: softmax(score) · value.
 
-    `score(query, key)` returns scores of shape `(n_q, n_k)`; queries and keys may
-    be numbers or vectors. Shapes: query `(n_q, …)`, key `(n_k, …)`, value `(n_k,)`
-    or `(n_k, d_v)` → `(output, weights)` of shapes `(n_q,)` or `(n_q, d_v)`, and
-    `(n_q, n_k)`. Scores of ±1e4 give finite weights; float32 stays float32.
+    `score(query, key)` returns scores of shape `(n_q, n_k)`, a new array that you
+    may change; queries and keys may be numbers or vectors. Shapes: query
+    `(n_q, …)`, key `(n_k, …)`, value `(n_k,)` or `(n_k, d_v)` → `(output, weights)`
+    of shapes `(n_q,)` or `(n_q, d_v)`, and `(n_q, n_k)`. Scores of ±1e4 give finite
+    weights; float32 stays float32.
     """
     ### BEGIN SOLUTION
     weights = softmax(score(query, key), axis=-1)  # (n_q, n_k)

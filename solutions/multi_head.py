@@ -161,8 +161,10 @@ def head_importance(
     position: take its Euclidean length, averaged over batch and positions. Shapes:
     x `(B, n, d_model)` → `(num_heads,)`. `attention` has `num_heads` and is called
     like your `MultiHeadAttention`, with `head_mask` as a keyword; leave it as it
-    was, its train/eval mode included. The result has the dtype of x. Source:
-    Michel, Levy, Neubig (2019), who measure the loss instead.
+    was, the train/eval mode of each of its modules included. Only in eval mode do
+    the numbers count: in training mode, dropout makes them random. The result has
+    the dtype of x. Source: Michel, Levy, Neubig (2019), who measure the loss
+    instead.
     """
     ### BEGIN SOLUTION
     with torch.no_grad():

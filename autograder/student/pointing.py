@@ -38,6 +38,7 @@ from autograder.student.engine.locator.locate import (  # fmt: skip
     EFFECT,
     RAISED,
     SILENT,
+    VALUES,
     Divergence,
     locate,
     problem_of,
@@ -45,7 +46,7 @@ from autograder.student.engine.locator.locate import (  # fmt: skip
 from autograder.student.engine.locator.trace import Budget, BudgetExceeded, span
 from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.probe import probe
-from autograder.student.engine.runs import KEPT, Record, Run, Trial, made_once
+from autograder.student.engine.runs import APPLY, KEPT, Aspect, Record, Run, Trial, made_once
 from autograder.student.engine.state import MEMORY
 from autograder.student.engine.verdict import CRASH, WRONG, Verdict, passes
 from autograder.student.engine.words import refuses_arguments
@@ -61,17 +62,8 @@ MOST_RUNS = 4  # that are looked at
 MOST_SHOWN = 900  # characters
 SHOWN_TWICE = ("missing", "made", "twice", EFFECT, *KINDS)  # kinds of which two places are shown
 _SURE = (
-    "overwritten",
-    "dropped",
-    "loaded",
-    "wrote",
-    "parameter",
-    SILENT,
-    CHANGED,
-    EFFECT,
-    CUT,
-    DTYPE,
-)
+    "overwritten", "dropped", "loaded", "wrote", "parameter", SILENT, CHANGED, EFFECT, CUT, DTYPE
+)  # fmt: skip
 _WEAK = ("made", "unusual", "role")
 _OF_KEPT = ("given back", "filling", "rewritten", "overwritten", "wrote", CHANGED, EFFECT)
 MOST_FURTHER = 3  # runs of other aspects
@@ -140,6 +132,7 @@ def place_of(
         if not case[0].simulated  # the aspect itself names the line
         and (not case[0].random or case[1].raised)  # no numbers to compare with
         and problem_of(*case[:3]) is not None
+        and _of_the_calls(known[aspect.title][0], *case[:3])
     ]
     raised = [case[1].raised for _, case in tried if case[1].raised]
     if any(refuses_arguments(one) and "keyword" not in one.message for one in raised):
@@ -175,6 +168,16 @@ def place_of(
         return place
     mended = [mend for mend in mended if mend.always or (alone and mend.kind != IDLE)]
     return _surest(place, mended, cases[0][0])
+
+
+def _of_the_calls(aspect: Aspect, run: Run, record: Record, expected: Record) -> bool:
+    """Whether a run fails by what the answer's calls give, not by what becomes of a module."""
+    looks = any(step.method == APPLY for step in run.steps)
+    if not looks or run.gradients or problem_of(run, record, expected) != VALUES:
+        return True
+    trios = zip(run.steps, record.values, expected.values, strict=True)
+    values = tuple(right if step.is_call else given for step, given, right in trios)
+    return passes(aspect, Trial(run, replace(record, values=values), expected))
 
 
 def _elsewise(one: Divergence, other: Divergence) -> bool:

@@ -11,6 +11,7 @@ from attention_by_hand.exercises.transformer.parameters import model_state
 from attention_by_hand.exercises.transformer.where_real import (
     DEEP,
     found_where_real,
+    padded_anew,
     right_where_real,
 )
 from autograder.student.authoring import (
@@ -234,17 +235,11 @@ def _source_padded(draw: Draw) -> list[Run]:
     ]
 
 
-def _padded_anew(draw: Draw) -> list[Run]:
-    """Other padding in texts of the same lengths, of source and target."""
-    run = _model(draw, 7, 6, 6, 2, 1, 5)
-    for longest in (4, 4, 6, 6, 3, 3, 4):
-        shorter = draw.permutation(longest)[:2] + 1
-        source = padded(draw, (longest, *shorter), 7)
-        run = run.then(source, padded(draw, (longest, *shorter[::-1]), 6))
-    return [run]
+def _anew(draw: Draw) -> list[Run]:
+    return [padded_anew(draw, _model(draw, 7, 6, 6, 2, 1, 5))]
 
 
-EXERCISE.called_again(_padded_anew, found=found_where_real)
+EXERCISE.called_again(_anew, found=found_where_real)
 
 
 def _padding_changes_nothing(run: Run, record: Record) -> str | None:

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from autograder.student.authoring import Array, Finding, Step, Trial, plain
+from attention_by_hand.exercises.parameters import padded
+from autograder.student.authoring import Array, Draw, Finding, Run, Step, Trial, plain
 from autograder.student.engine.aspects import compare, worst
 
 DEEP = 3.0  # times the tolerance: rounding of positions in float32 grows from layer to layer
@@ -31,6 +32,19 @@ def found_where_real(trial: Trial, slack: float = DEEP) -> list[Finding]:
             shown = replace(value, data=np.where(real, value.data, expected.data))
         findings.append(replace(compare(shown, expected, slack=slack), step=len(findings)))
     return findings
+
+
+def padded_anew(draw: Draw, run: Run) -> Run:
+    """Other padding in texts of the same lengths, of source and target; then another memory in the
+    same tensor."""
+    for longest in (4, 4, 6, 6, 3, 3, 4):
+        shorter = draw.permutation(longest)[:2] + 1
+        source = padded(draw, (longest, *shorter), 7)
+        run = run.then(source, padded(draw, (longest, *shorter[::-1]), 6))
+    for memory in (draw.tensor(3, 4, 6), draw.tensor(3, 4, 6)):
+        source, target = padded(draw, (4, 2, 3), 7), padded(draw, (3, 2, 1), 6)
+        run = run.then_method("decode", target, memory, source)
+    return run.in_place()
 
 
 def right_where_real(trial: Trial) -> Finding:

@@ -21,6 +21,7 @@ from autograder.student.engine.runs import (
     Finding,
     Make,
     Previous,
+    Recipe,
     Run,
     Step,
     StridedArray,
@@ -37,13 +38,15 @@ _PAIRS = 8, 4, 2  # of calls, at most, for each of so many objects
 _FEW = 4  # for a function
 _ROW = 10**6 + 1  # the seed of calls in a row
 _NUMBERS = int | float | bool | str | None  # what says how large a result is, or which
+_WRITABLE = np.ndarray | Array | StridedArray | Previous | Recipe | list | dict
 FURTHER = "further calls"
 _AFTER_OTHERS = "right alone, wrong after other calls"
+_IN_PLACE = "right with new arguments, wrong with those of an earlier call, changed in place"
 _LATER = "right when it came back, changed by a later call"
 _HINT = (
     "A result, mask or table that is kept from one call is wrong for the next, whose numbers are "
-    "others even where its shapes are the same; and training changes parameters. Compute from what "
-    "a call is given, and from the parameters as they are then."
+    "others even where its shapes are the same, or the objects themselves; and training changes "
+    "parameters. Compute from what a call is given, and from the parameters as they are then."
 )
 
 
@@ -56,7 +59,8 @@ def follows_from_each_call(
 ) -> Aspect:
     """Calls in pairs, of the same shapes and with other values, longer and shorter ones in turn,
     and at last one like the first: of a function in one process, of a class of one object each,
-    and there once more with other parameters.
+    and there once more with other parameters; and then with the same arguments, in which other
+    numbers have been written.
 
     The calls are those that are `compared` with the reference's, and `found` compares them. What
     is to be called `again` is called besides, each run as it is; and a function's `source` is once
@@ -114,7 +118,7 @@ def _of_call_alone(
         for trial, told in trials:
             record = admit(make(trial.run), trial.run, trial.expected)
             if judge([replace(trial, record=record)]).passed:
-                hint = told == _AFTER_OTHERS
+                hint = told in (_AFTER_OTHERS, _IN_PLACE)
                 said = replace(kept, message=f"{told}: {finding.message}", instructive=hint)
                 return said if told else finding
         return finding
@@ -139,7 +143,8 @@ def _all_equal(trials: Sequence[Trial], found: Found) -> Finding:
 
 def _fewer(trial: Trial, step: int) -> list[tuple[Trial, str]]:
     """The trials that tell what other calls of a row have to do with one of them that is wrong: it
-    comes last, or alone, of a fresh function or object. None if it is no call of the answer's."""
+    comes last, with new arguments, or alone, of a fresh function or object. None if it is no call
+    of the answer's."""
     steps = trial.run.steps
     takes = [{v.step for v in _values(one) if type(v) is Previous} for one in steps]
     if not steps[step].is_call:
@@ -152,7 +157,15 @@ def _fewer(trial: Trial, step: int) -> list[tuple[Trial, str]]:
     given = any(step in others for others in takes)  # to a later one, which may change it
     last, alone = _with_steps(trial, range(step + 1)), _with_steps(trial, sorted(wanted))
     alone = replace(alone, run=replace(alone.run, fresh=True))
-    return [(last, "" if given else _LATER), (alone, _AFTER_OTHERS)]
+    found = [(last, "" if given else _LATER), (alone, _AFTER_OTHERS)]
+    return [*found[:1], (_with_new(last), _IN_PLACE), *found[1:]] if steps[step].into else found
+
+
+def _with_new(trial: Trial) -> Trial:
+    """A trial whose last call gets arguments of its own."""
+    *others, last = trial.run.steps
+    steps = (*others, replace(last, into=None))
+    return replace(trial, run=replace(trial.run, steps=steps))
 
 
 def _with_steps(trial: Trial, left: Sequence[int]) -> Trial:
@@ -295,7 +308,7 @@ def _groups(pairs: Iterable[Pair], sizes: bool = True) -> list[list[Pair]]:
 def _in_turn(pairs: Sequence[Pair], most: int) -> Run:
     """The calls of the most various pairs, at most so many, those of the same shapes in a row, of
     the object of the first; and once more the first call, and those of each method when the
-    object's parameters have been changed."""
+    object's parameters have been changed, and when its arguments have been."""
     first = replace(pairs[0][0], state=next((one.state for one, _ in pairs if one.state), None))
     groups = _by_turns([_groups(those) for those in _groups(pairs, sizes=False)])
     chosen = _by_turns(groups)[:most]
@@ -316,7 +329,26 @@ def _in_turn(pairs: Sequence[Pair], most: int) -> Run:
         steps.append(Step((as_argument(enlarge), Previous(len(steps) - 1)), method=APPLY))
         for run in {tuple(s.method for s in one.steps): one for one, _ in reversed(pairs)}.values():
             add(run)
+    for one, other in _fullest(pairs):
+        add(one)
+        written = len(steps) - 1
+        add(other)
+        steps[-1] = replace(steps[-1], into=written)
     return replace(first, steps=tuple(steps), seed=_ROW)
+
+
+def _fullest(pairs: Sequence[Pair]) -> list[Pair]:
+    """For each method, the pair whose last call has the most arguments that can be written to, and
+    of those the one with the most numbers."""
+    found: dict[str, tuple[tuple[int, int], Pair]] = {}
+    for pair in pairs:
+        last = pair[0].steps[-1]
+        given = [value for value in _values(last) if isinstance(value, _WRITABLE)]
+        sizes = [np.size(_data(v.array if isinstance(v, StridedArray) else v)) for v in given]
+        most = len(given), sum(sizes)
+        if most > found.get(last.method, ((0, 0),))[0]:
+            found[last.method] = most, pair
+    return [pair for _, pair in found.values()]
 
 
 def enlarge(parameters: Callable[[], Iterable[Any]]) -> None:
@@ -340,4 +372,7 @@ def _with_results(step: Step, places: Sequence[int] | Mapping[int, int]) -> Step
         return replace(value, step=places[value.step]) if type(value) is Previous else value
 
     kwargs = {name: moved(value) for name, value in step.kwargs.items()}
-    return replace(step, args=tuple(map(moved, step.args)), kwargs=kwargs)
+    into = None
+    if isinstance(places, Mapping) and step.into is not None:
+        into = places.get(step.into)
+    return replace(step, args=tuple(map(moved, step.args)), kwargs=kwargs, into=into)

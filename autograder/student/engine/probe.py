@@ -24,6 +24,7 @@ from autograder.student.engine.fresh_copy import fresh_copy
 from autograder.student.engine.loading import load
 from autograder.student.engine.observe import Observer, differentiating, hand_out
 from autograder.student.engine.parameter_mismatch import ParameterMismatch, describe_mismatch
+from autograder.student.engine.rewriting import rewritten
 from autograder.student.engine.runs import APPLY, BLOCKS, RaisedException, Record, Run, Step
 from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.simulated_device import ELSEWHERE
@@ -62,6 +63,7 @@ def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str
 def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record:
     """The calls alone: what `probe` puts back afterwards is not put back."""
     values: list[Any] = []
+    early: list[Any] = []  # results as they were before arguments were written to
     sent: list[tuple[list, dict]] = []
     modules: dict[int, Any] = {}
     stage = "build"
@@ -73,6 +75,11 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
         for step in run.steps:
             watched = {*map(id, modules.values())}
             args, kwargs = _arguments(step, values, device, run.gradients, modules)
+            if step.into is not None:
+                early += map(snapshot, values[len(early) :])
+                state.note_memory()
+                state.note_modules()
+                args, kwargs = rewritten(sent[step.into], (args, kwargs))
             given = [thing for thing in (*args, *kwargs.values()) if id(thing) not in watched]
             state.watch(*given)
             state.watch_modules(*given)
@@ -90,17 +97,19 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
     except BaseException as error:  # noqa: BLE001  (SystemExit counts like any other)
         fits = not isinstance(error, _LoadError)
         raised = _describe(error, stage) if fits else _describe(error.__cause__ or error, "load")
-        shown = () if run.simulated else tuple(map(snapshot, values))
+        shown = () if run.simulated else (*early, *map(snapshot, values[len(early) :]))
         return Record(shown, raised, side_effects=state.differences())
     if run.simulated:
         return Record(tuple(map(simulated_device.devices_of, values)))
+    written = {step.into for step in run.steps}
     changed = {
         f"{i}.{name}": snapshot(after)
         for i, (step, (args, kwargs)) in enumerate(zip(run.steps, sent, strict=True))
         for name, before, after in _pairs(step, args, kwargs)
-        if _differs(before, after)
+        if i not in written and _differs(before, after)
     }
-    return Record(tuple(map(snapshot, values)), None, gradients, changed, state.differences())
+    shown = (*early, *map(snapshot, values[len(early) :]))
+    return Record(shown, None, gradients, changed, state.differences())
 
 
 def snapshot(value: Any) -> Any:
@@ -181,8 +190,7 @@ def _wide(tensors: Iterable[Any]) -> set[Any]:
 def _arguments(
     step: Step, values: list, device: str, gradients: bool, modules: dict[int, Any]
 ) -> tuple[list, dict]:
-    """The arguments of a step. What is to be kept for other steps is added to the `modules`, by
-    the id of its recipe."""
+    """The arguments of a step; what other steps get again is added to the `modules`, by recipe."""
 
     def made(arg: Any) -> Any:
         if id(arg) in modules:

@@ -22,7 +22,8 @@ def run_tree(run: Run) -> dict[str, Any]:
 
 
 def _step_tree(step: Step) -> dict[str, Any]:
-    return {"args": tuple(step.args), "kwargs": dict(step.kwargs), "method": step.method}
+    tree = {"args": tuple(step.args), "kwargs": dict(step.kwargs), "method": step.method}
+    return tree if step.into is None else {**tree, "into": step.into}
 
 
 def record_tree(record: Record) -> dict[str, Any]:

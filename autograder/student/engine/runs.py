@@ -44,12 +44,14 @@ class Step:
     """One call: positional and keyword arguments, and the method; without one, of the object.
 
     With the method `APPLY`, the first argument is called with the others instead: a `Previous`
-    module, to see what has become of it, or a `Recipe` that looks at one.
+    module, to see what has become of it, or a `Recipe` that looks at one. With `into`, the numbers
+    are written into the arguments of that earlier step, and those are passed again.
     """
 
     args: tuple = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     method: str = ""
+    into: int | None = None
 
     @property
     def is_call(self) -> bool:
@@ -105,6 +107,11 @@ class Run:
     def then_method(self, method: str, *args: Any, **kwargs: Any) -> "Run":
         """The same run with one more call, of a method."""
         return replace(self, steps=(*self.steps, Step(args, kwargs, method)))
+
+    def in_place(self) -> "Run":
+        """The same run, whose last call gets the objects of the one before, with other numbers."""
+        *others, last = self.steps
+        return replace(self, steps=(*others, replace(last, into=len(others) - 1)))
 
     def with_gradients(self) -> "Run":
         """The same run, its last result differentiated."""

@@ -136,7 +136,7 @@ class _Torchs(NamedTuple):
     module: type
     view: Callable[[Any], Any]
     write: Callable[[Any, Any], None]
-    has_parameters: Callable[[Any], bool]
+    needs_gradient: Callable[[Any], bool]
     slope: Callable[[Any], Any]
     form: Callable[[Any], tuple[Any, Any]]
     parts: tuple[str, ...]
@@ -172,7 +172,7 @@ def _of_torch() -> _Torchs | None:
     is_trained, gradient = base.requires_grad.__get__, base.grad.__get__
     dtype_of, shape_of = base.dtype.__get__, base.shape.__get__
 
-    def has_parameters(value: Any) -> bool:
+    def needs_gradient(value: Any) -> bool:
         with without_hooks():
             return is_trained(value)
 
@@ -191,7 +191,7 @@ def _of_torch() -> _Torchs | None:
         torch.nn.Module,
         view,
         write,
-        has_parameters,
+        needs_gradient,
         slope,
         form,
         tuple(n for n, kept in vars(torch.nn.Module()).items() if isinstance(kept, dict)),
@@ -250,6 +250,15 @@ class GlobalState:
         self.noted |= self._changed_in_modules()
         self.modules = []
 
+    def note_memory(self) -> None:
+        """Note whether the memory watched has changed, and stop watching it."""
+        if self._changed_in_memory():
+            self.noted.add(MEMORY)
+        self.memory = []
+
+    def _changed_in_memory(self) -> bool:
+        return any(bytes_of(view) != was for view, was in self.memory)
+
     def _changed_in_modules(self) -> set[str]:
         pairs = [(own_state(part), was) for part, was in self.modules]
         return {what for now, was in pairs for what in was if now[what] != was[what]}
@@ -289,7 +298,7 @@ class GlobalState:
         if any(_training(part) != was for part, was in self.modes):
             in_modules.add(MODES)
         changed += [what for what in STATE if what in in_modules]
-        if any(bytes_of(view) != was for view, was in self.memory):
+        if MEMORY in self.noted or self._changed_in_memory():
             changed.append(MEMORY)
         return tuple(changed)
 
@@ -319,7 +328,7 @@ def own_state(module: Any) -> dict[str, Any]:
     return {
         MODES: _training(module),
         NUMBERS: [(n, id(t), bytes_of(t)) for n, t in (parameters | buffers).items()],
-        FROZEN: [(n, torch.has_parameters(p)) for n, p in parameters.items()],
+        FROZEN: [(n, torch.needs_gradient(p)) for n, p in parameters.items()],
         SLOPES: [(n, bytes_of(torch.slope(p))) for n, p in parameters.items()],
         FORM: [(n, [*own[n]]) for n in torch.parts if isinstance(own.get(n), dict)],
     }
@@ -346,6 +355,13 @@ def without_hooks() -> Any:
     torch = _torchs()
     assert torch is not None
     return torch.without_hooks()
+
+
+def needs_gradient(tensor: Any) -> bool:
+    """Whether gradients reach a tensor, even if `requires_grad` has been replaced."""
+    torch = _torchs()
+    assert torch is not None
+    return torch.needs_gradient(tensor)
 
 
 def form_of(tensor: Any) -> tuple[Any, Any]:
