@@ -2,7 +2,8 @@
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.captions [--seeds 0 1 2] [--only NAME …]. Writes
 captions.json, and the weights of seed 0's captioner into the package. About 18 minutes of processor
-time for each seed; runs that are on file are kept, unless they are named.
+time for each seed; runs that are on file are kept, unless they are named. Seeds 3 and 4 have the
+runs of 4,500 steps, "captions only" and "pasted, moved".
 
 A seed holds out its own fifth of the pairs of letter and mark, in both cases and all fonts (`new`),
 and the font DejaVuSerif-BoldItalic of the other pairs (`font`). Nothing of either is read in

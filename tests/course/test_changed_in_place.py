@@ -11,7 +11,8 @@ import torch
 
 from autograder.judge.reference import expected, records, reference
 from autograder.student.course import chapters, exercises_of, find_exercise
-from autograder.student.engine.runs import KEPT, Array, Strided
+from autograder.student.engine.runs import KEPT, Array
+from autograder.student.engine.values import StridedArray
 from autograder.student.engine.verdict import Verdict, decide
 
 EXERCISES = [(slug, e) for slug in chapters() for e in exercises_of(slug) if e.recorded]
@@ -80,7 +81,7 @@ def test_what_is_kept_by_identity_costs_marks_once_the_numbers_change(slug, exer
     runs = exercise.runs(b"identity")
     wanted = expected(slug, exercise.name, runs)
     given = [value for s in runs[-1][-1].steps for value in (*s.args, *s.kwargs.values())]
-    writable = any(isinstance(v, Array | Strided | np.ndarray | list) for v in given)
+    writable = any(isinstance(v, Array | StridedArray | np.ndarray | list) for v in given)
     harmed = [
         what
         for what, variant in in_one_array(reference(slug, exercise.name))
