@@ -95,7 +95,7 @@ def test_a_whole_term(course, monkeypatch):
     terms.mark(course, "bob", terms.QUESTION, 2.0)
     terms.release(course, terms.RELEASED.replace(terms.TYPO, terms.TYPO.replace("z", "s")))
     terms.run(course)  # judged again, and no mark goes back to the marker
-    assert judged == ["ann", "bob"]
+    assert sorted(judged) == ["ann", "bob"]
     assert terms.waits(course, "ann") == terms.waits(course, "bob") == {terms.OTHER}
     all_show(course, ann=6.5, bob=6.3)
 

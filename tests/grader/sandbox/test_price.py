@@ -78,7 +78,7 @@ def test_rows_without_numbers_count():
 
 
 def test_what_only_goes_in_does_not_come_back():
-    assert describe(admitted(StridedArray(MILLIONS)).value) == "an object of type Strided"
+    assert describe(admitted(StridedArray(MILLIONS)).value) == "an object of type StridedArray"
 
 
 def test_gradients_only_of_what_was_asked_for():
