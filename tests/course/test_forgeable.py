@@ -42,9 +42,9 @@ EFFECTS = (
     *("NumPy's random state", "Python's random state", "NumPy's error handling"),
     *("torch's random state", "torch's default dtype", "torch's grad mode", MODES, MEMORY),
 )
-CALLS = {  # functions of ours that begin a task, or give back numbers computed with what it made
+CALLS = {  # functions of ours that begin a task, or compute numbers with what it made or after it
     *("projected", "attend", "descended", "enlarge", "with_optimizer"),
-    *("parameters_of", "length_of", "state_of", "steps_of"),
+    *("parameters_of", "length_of", "state_of", "steps_of", "of_another"),
 }
 
 
