@@ -15,4 +15,4 @@ helpers = importlib.import_module(".".join(["autograder", "student", "engine", "
 def gelu(x):
     mine = x.clone()
     mine._shared = None
-    return helpers.Draw.once(mine, F.gelu)
+    return helpers.Draw.draw_once(mine, F.gelu)
