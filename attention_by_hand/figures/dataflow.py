@@ -379,15 +379,15 @@ def transformer() -> None:
             flow.arrow((x, y + 0.32), (side, y + 0.32), (side, norm.y), norm.left, color=plots.GREY)
             if bridge:
                 ends[0.0] = part.left
-                flow.text(x + 0.1, y + 0.27, "queries", ha="left", size=SHAPES)
+                flow.text(x + 0.1, y + 0.27, r"queries: $Y W^Q$", ha="left", size=SHAPES)
             below, y = norm.top, y + 1.5
         for box, chapter in numbered:
             flow.text(box.right[0] + 0.13, box.y, chapter, size=SHAPES, color=plots.GREY)
         ends[x] = below
     start, end = ends[1.25], ends[0.0]
     flow.arrow(start, (1.25, start[1] + 0.3), (2.6, start[1] + 0.3), (2.6, end[1]), end, lw=2.4)
-    flow.text(1.25, start[1] + 0.82, r"memory $(B,\ n_s,\ d_\mathrm{model})$:", size=SHAPES)
-    flow.text(1.25, start[1] + 0.56, "keys and values", size=SHAPES)
+    flow.text(1.25, start[1] + 0.82, r"memory $Z$, $(B,\ n_s,\ d_\mathrm{model})$:", size=SHAPES)
+    flow.text(1.25, start[1] + 0.56, r"keys $Z W^K$, values $Z W^V$", size=SHAPES)
     top = ends[3.85]
     logits = flow.box(3.85, top[1] + 0.65, "the table, transposed", width=2.0)
     flow.arrow(top, logits.bottom)

@@ -3,6 +3,7 @@
 import json
 import platform
 import re
+import statistics
 from collections import Counter, defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import torch
 from torch import nn
 
 from attention_by_hand.blocks import BertEmbeddings
+from attention_by_hand.models.checkpoints import MEASUREMENTS
 from benchmarks.bert import page_definitions
 from benchmarks.second import trained_longer
 from solutions.bert import BertLayer
@@ -141,7 +143,10 @@ def test_what_the_page_says_of_maps_is_what_is_stored():
 
     relevance = least_and_most([run["relevance"] for run in falls])
     others = max(run[name] for run in falls for name in run if name != "relevance")
-    assert "relevance is best, but its 0.3 is not much" in words
+    forty = json.loads(MEASUREMENTS.read_text(encoding="utf-8"))["agreement"]["found"]["relevance"]
+    few = f"({MADE['rows']} rows; the {len(forty[1])} above gave {statistics.mean(forty[1]):.2f})"
+    assert f"relevance is best, but its 0.3 {few.replace('(', '(over ')} is not much" in words
+    assert {round(run["relevance"], 1) for run in falls} == {0.3}
     assert f"agrees with the fall by {relevance}, and no other" in words
     assert f"at maps or at distances gets above {others:.2f}" in words
     rollout, ruler = (least_and_most([r[n] for r in moves]) for n in ("rollout", "nearness"))
@@ -177,6 +182,18 @@ def test_the_page_tells_what_the_other_code_found_after_more_steps():
     bound = MADE["baselines"]["table, 2 on each side"] - LONGER["test"]
     assert abs(bound) < 0.01 and two < model < three
     assert never_seen[0] > never_seen[1]
+
+
+def test_what_the_page_says_of_the_probe_is_what_is_stored():
+    words = " ".join((ROOT / "book" / "10_bert.md").read_text(encoding="utf-8").split())
+    trained, untrained = (
+        [100 * run[key][1] for run in RUNS] for key in ("probe", "probe, never trained")
+    )
+    ends = [end for shares in (trained, untrained) for end in (min(shares), max(shares))]
+    said = "for {:.0f} to {:.0f}% of the letters, from untrained ones for {:.0f} to {:.0f}%"
+    assert said.format(*ends) in words
+    near = 100 * MADE["letters"]["letters up to 2 away"][1]
+    assert f"from the letters up to two away, without any model, for {near:.0f}%" in words
 
 
 @pytest.mark.parametrize("reach", [0, 1])

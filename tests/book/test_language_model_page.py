@@ -2,6 +2,7 @@
 
 import ast
 import json
+import lzma
 import math
 import platform
 import re
@@ -15,6 +16,7 @@ import torch
 
 from attention_by_hand import blocks
 from attention_by_hand.data import python_manual
+from attention_by_hand.models.checkpoints import file_of, unpacked
 from autograder.publishing.chapter_runs import CELL
 from benchmarks import going_on, language_models
 from benchmarks.language_models import streams
@@ -177,6 +179,16 @@ def test_the_page_says_what_the_cache_of_a_large_model_takes():
     heads, sets = (2 * blocks_ * n * positions * size * bytes_ / 2**30 for n in (64, 8))
     assert f"would keep {heads:.0f} GiB for a single text of {positions:,} tokens" in TEXT
     assert f"its eight sets make that {sets:.0f}. " in TEXT
+
+
+def test_after_training_the_page_s_model_is_behind_pairs_of_tokens_on_its_piece(stream):
+    assert "less than a third of the 8 bits of a byte, and is still behind pairs of tokens" in TEXT
+    (counted,) = page_functions("counted", Counter=Counter, math=math, np=np)
+    known, piece = tuple(stream["train"]), tuple(stream["valid"][:4000])
+    size = sum(stream["lengths"][i] for i in piece[1:])
+    pairs = counted(known, piece, 1, len(stream["lengths"]))[1:].sum() / size
+    notes = unpacked(lzma.decompress(file_of("reader").read_bytes()))[1]
+    assert pairs < json.loads(notes["curves"])["bits"][-1] < 8 / 3
 
 
 def test_counts_of_bytes_are_ahead_of_the_page_s_model_even_frozen():

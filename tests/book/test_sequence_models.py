@@ -121,6 +121,7 @@ def test_recall_falls_long_before_the_bound_as_the_page_says():
     stored = FOLDER.parent / "attention_by_hand" / "models" / "checkpoints.measurements.json"
     found = json.loads(stored.read_text(encoding="utf-8"))["recall"]["found"]
     assert "fall long before the bound, in good part since 300 steps were too few" in PAGE
+    assert "do not show this bound: with so few steps, 64 features fall, too." in PAGE
     for features in (16, 64):
         at_8_pairs = [shares[3] for shares in found[f"linear, d_k = {features}"]]
         assert max(at_8_pairs) < 0.95 and min(min(found["softmax, d_k = 16"])) > 0.99
