@@ -162,9 +162,8 @@ class _Run:
         is_script = found.filename.casefold().endswith(SUFFIX)
         if not is_script and not NOTEBOOK.search(found.filename):
             self.empty.setdefault(who, name)
-            self.result.remarks.append(
-                f"{shown(found.label)}: {name} is not a notebook; left there"
-            )
+            text = f"{shown(found.label)}: {name} is not a notebook; left there"
+            self.result.remarks.append(text)
             return
         try:
             data = self._data(member)
