@@ -16,6 +16,7 @@ from typing import Any
 
 from autograder.student.authoring.repeated_calls import FURTHER
 from autograder.student.course import find_exercise
+from autograder.student.engine.compare import agrees
 from autograder.student.engine.locator.counterfactual import (
     BRANCH,
     IDLE,
@@ -88,10 +89,8 @@ def pointer(
         return None
     try:
         place = place_of(answer, verdict, runs, records, expected, device)
-        if (
-            place is None or place.kind not in _SURE and verdict.suspected_mistakes
-        ):  # which says another thing
-            return None
+        if place is None or place.kind not in _SURE and verdict.suspected_mistakes:
+            return None  # what is suspected says another thing
         if place.kind not in _OF_KEPT and _is_kept(verdict):
             return None
         other = place.aspect not in (aspect.title for aspect in first_row(verdict))
@@ -171,11 +170,14 @@ def place_of(
 
 
 def _of_the_calls(aspect: Aspect, run: Run, record: Record, expected: Record) -> bool:
-    """Whether a run fails by what the answer's calls give, not by what becomes of a module."""
+    """Whether what a run's calls give is right, or is what it fails by: not where numbers that may
+    be others are seen, and a module is left as it was not."""
     looks = any(step.method == APPLY for step in run.steps)
     if not looks or run.gradients or problem_of(run, record, expected) != VALUES:
         return True
-    trios = zip(run.steps, record.values, expected.values, strict=True)
+    trios = [*zip(run.steps, record.values, expected.values, strict=True)]
+    if all(agrees(given, right) for step, given, right in trios if step.is_call):
+        return True
     values = tuple(right if step.is_call else given for step, given, right in trios)
     return passes(aspect, Trial(run, replace(record, values=values), expected))
 
