@@ -1,33 +1,25 @@
 """Arguments that are kept by their identity, though their numbers have changed, cost marks."""
 
-import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from kept_arguments import keeping, verdict_on
 
 from autograder.judge.reference import expected, records, reference
-from autograder.student.course import chapters, exercises_of, find_exercise
+from autograder.student.course import chapters, exercises_of
 from autograder.student.engine.runs import KEPT, Array
 from autograder.student.engine.values import StridedArray
-from autograder.student.engine.verdict import Verdict, decide
+from autograder.student.engine.verdict import decide
 
 EXERCISES = [(slug, e) for slug in chapters() for e in exercises_of(slug) if e.recorded]
 NOT_BY_VALUES = {  # no results of theirs are the same in every right answer, or hardly any
     *("load_torch_weights", "prune_heads", "training_step", "load_gpt2"),
     *("beam_search", "bits_per_byte", "recall_at", "mask_tokens", "hard_negatives"),
 }
-
-
-def verdict_on(answer: Any) -> Verdict:
-    slug, exercise = find_exercise(answer.__name__)
-    runs = exercise.runs(b"told")
-    wanted = expected(slug, exercise.name, runs)
-    made = records(answer, runs)
-    return decide(exercise, runs, made, wanted, make=lambda run: records(answer, [[run]])[0][0])
 
 
 def copied(value: Any) -> Any:
@@ -40,24 +32,11 @@ def trained(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
 
 
-def keeping_the_object(name: str, function: Callable, of_an_object: bool) -> Callable:
-    """The function, which uses what the argument `name` was when it first saw that object."""
-    kept: dict = {}
-
-    @functools.wraps(function)
-    def with_the_first(*args: Any, **kwargs: Any) -> Any:
-        known = vars(args[0]).setdefault("_" + name, {}) if of_an_object else kept
-        try:
-            given = inspect.signature(function).bind(*args, **kwargs)
-        except TypeError:
-            return function(*args, **kwargs)
-        value = given.arguments.get(name)
-        if isinstance(value, np.ndarray | torch.Tensor | list) and not trained(value):
-            _, first = known.setdefault(id(value), (value, copied(value)))
-            given.arguments[name] = first
-        return function(*given.args, **given.kwargs)
-
-    return with_the_first
+def first_seen(known: dict, value: Any) -> Any:
+    """What an object was when it was first seen."""
+    if isinstance(value, np.ndarray | torch.Tensor | list) and not trained(value):
+        return known.setdefault(id(value), (value, copied(value)))[1]
+    return value
 
 
 def in_one_array(answer: Any) -> Iterator[tuple[str, Any]]:
@@ -66,11 +45,11 @@ def in_one_array(answer: Any) -> Iterator[tuple[str, Any]]:
         for method, function in vars(answer).items():
             if callable(function) and not method.startswith("_"):
                 for name in [*inspect.signature(function).parameters][1:]:
-                    form = keeping_the_object(name, function, True)
+                    form = keeping(name, function, True, first_seen)
                     yield f"{method}, {name}", type(answer.__name__, (answer,), {method: form})
         return
     for name in inspect.signature(answer).parameters:
-        yield name, keeping_the_object(name, answer, False)
+        yield name, keeping(name, answer, False, first_seen)
 
 
 @pytest.mark.share(24)
@@ -93,9 +72,10 @@ def test_what_is_kept_by_identity_costs_marks_once_the_numbers_change(slug, exer
 @pytest.mark.parametrize("name", ["memory", "x", "mask"])
 def test_a_memory_that_is_kept_by_its_identity_is_told_as_that(name):
     answer = reference("captioning", "CrossAttention")
-    form = keeping_the_object(name, answer.forward, True)
-    keeping = type("CrossAttention", (answer,), {"forward": form})
-    (failed,) = [a for a in verdict_on(keeping).aspects if not a.passed]
+    form = keeping(name, answer.forward, True, first_seen)
+    variant = type("CrossAttention", (answer,), {"forward": form})
+    verdict = verdict_on("CrossAttention", variant, b"told")
+    (failed,) = [a for a in verdict.aspects if not a.passed]
     assert failed.title == "further calls" and failed.kind == KEPT
     assert failed.message.startswith("right with new arguments, wrong with those of an earlier")
 
@@ -110,5 +90,5 @@ def test_what_is_kept_with_the_version_of_a_tensor_is_right():
                 self._kept = memory, memory._version, memory.clone()
             return super().forward(x, memory if memory.requires_grad else self._kept[2], mask)
 
-    verdict = verdict_on(CrossAttention)
+    verdict = verdict_on("CrossAttention", CrossAttention, b"told")
     assert verdict.score == verdict.points

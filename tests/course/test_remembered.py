@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from kept_arguments import keeping, verdict_on
 
 from autograder.bank import banks
 from autograder.judge.reference import expected, records, reference
 from autograder.student.course import chapters, exercises_of, find_exercise
 from autograder.student.engine.runs import KEPT, Array, Finding, Record, Step, StridedArray, call
-from autograder.student.engine.verdict import Verdict, decide
+from autograder.student.engine.verdict import decide
 from autograder.student.expected import SEED, entry_of, fixed_runs
 from autograder.student.table import table_text
 
@@ -54,30 +55,15 @@ def remembering(function: Callable, of_an_object: bool, one_slot: bool = False) 
     return remembered
 
 
-def keeping(name: str, function: Callable, of_an_object: bool, one_slot: bool = False) -> Callable:
-    """The function, which uses the first argument `name` again for others of the same shape."""
-    kept: dict = {}
-
-    @functools.wraps(function)
-    def with_the_first(*args: Any, **kwargs: Any) -> Any:
-        known = vars(args[0]).setdefault("_" + name, {}) if of_an_object else kept
-        try:
-            given = inspect.signature(function).bind(*args, **kwargs)
-        except TypeError:
-            return function(*args, **kwargs)
-        given.apply_defaults()
-        value = given.arguments[name]
-        given.arguments[name] = recall(known, key(value), lambda: value, one_slot)
-        return function(*given.args, **given.kwargs)
-
-    return with_the_first
-
-
 def forms(function: Callable, of_an_object: bool) -> Iterator[tuple[str, Callable]]:
     for one_slot, told in ((False, ""), (True, " in one slot")):
         yield f"the result{told}", remembering(function, of_an_object, one_slot)
+
+        def of_this_shape(known: dict, value: Any, one_slot: bool = one_slot) -> Any:
+            return recall(known, key(value), lambda: value, one_slot)
+
         for name in [*inspect.signature(function).parameters][of_an_object:]:
-            yield f"{name}{told}", keeping(name, function, of_an_object, one_slot)
+            yield f"{name}{told}", keeping(name, function, of_an_object, of_this_shape)
 
 
 def variants(answer: Any) -> Iterator[tuple[str, Any]]:
@@ -92,14 +78,6 @@ def variants(answer: Any) -> Iterator[tuple[str, Any]]:
 
 def slug_of(name: str) -> str:
     return find_exercise(name)[0]
-
-
-def verdict_on(name: str, answer: Any, seed: bytes) -> Verdict:
-    slug, exercise = find_exercise(name)
-    runs = exercise.runs(seed)
-    wanted = expected(slug, name, runs)
-    made = records(answer, runs)
-    return decide(exercise, runs, made, wanted, make=lambda run: records(answer, [[run]])[0][0])
 
 
 JUDGED_ON_THEIR_OWN = {  # no results of theirs are the same in every right answer
