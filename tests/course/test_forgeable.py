@@ -76,7 +76,7 @@ def entry(slug: str, exercise: Exercise) -> ExpectedValues:
 
 
 def refused(run: Run) -> Record:
-    """What the pretended device says of two devices, or of a tensor that is too large."""
+    """What the simulated device says of two devices, or of a tensor that is too large."""
     return Record((), RaisedException((TOO_MANY if run.most else TWO_DEVICES,), "refused"))
 
 

@@ -1,7 +1,7 @@
 """`causal_mask`: no looking into the future."""
 
 from autograder.student.authoring import Declaration, Draw, Run, call
-from autograder.student.engine.simulated_device import PRETENDED
+from autograder.student.engine.simulated_device import SIMULATED
 
 EXERCISE = Declaration("causal_mask", "No looking into the future", ("n_q", "n_k", "device"))
 
@@ -45,4 +45,4 @@ def _nowhere(_: Draw) -> list[Run]:
     return [call(3, 5, device="nowhere")]  # torch rejects it if it gets that far
 
 
-EXERCISE.follows_its_inputs(lambda _: [call(3, 5, device=PRETENDED)])
+EXERCISE.follows_its_inputs(lambda _: [call(3, 5, device=SIMULATED)])

@@ -34,7 +34,7 @@ from autograder.student.engine.runs import (
 from autograder.student.engine.simulated_device import (
     ELSEWHERE,
     NOT_ON_THE_CPU,
-    PRETENDED,
+    SIMULATED,
     TWO_DEVICES,
 )
 from autograder.student.engine.state import MEMORY, NUMBERS
@@ -217,16 +217,8 @@ def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
         return worst([*findings, values])
 
     hints = {"digits": _PRECISION, "nan": hint}
-    return Aspect(
-        "dtype",
-        points,
-        hint,
-        draw_both,
-        judge_each(judge, PRECISION),
-        True,
-        hints=hints,
-        own=("dtype",),
-    )
+    judged = judge_each(judge, PRECISION)
+    return Aspect("dtype", points, hint, draw_both, judged, True, hints=hints, own=("dtype",))
 
 
 _PRECISION = (
@@ -256,9 +248,9 @@ def _same_dtype(value: Any, expected: Any, what: str = "the result", parts: Name
 
 
 def on_the_inputs_device(points: float, runs: Runs) -> Aspect:
-    """The call works on the device of its inputs and leaves its results there: a pretended device.
+    """The call works on the device of its inputs and leaves its results there: a simulated device.
 
-    Only what the pretence itself refuses counts. An operation that it does not know, and anything
+    Only what the simulation itself refuses counts. An operation that it does not know, and anything
     else that fails there, counts as untried, and passes: other aspects judge the rest.
     """
 
@@ -269,15 +261,8 @@ def on_the_inputs_device(points: float, runs: Runs) -> Aspect:
         found = [(trial, _stays(trial)) for trial in trials]
         return worst([f if f.passed else with_call(f, t, f.step) for t, f in found])
 
-    return Aspect(
-        "runs on the device of its inputs",
-        points,
-        _DEVICE,
-        draw_simulated,
-        judge,
-        True,
-        forgeable=True,
-    )
+    title = "runs on the device of its inputs"
+    return Aspect(title, points, _DEVICE, draw_simulated, judge, True, forgeable=True)
 
 
 _DEVICE = (
@@ -304,7 +289,7 @@ def _stays(trial: Trial) -> Finding:
         place, _, code = line.partition(", in ")
         code = code.partition(": ")[2]
         where = f"{place or 'this'} would fail" + (f" ({code})" if code else "")
-        message = raised.message.replace(PRETENDED, "cuda:0")
+        message = raised.message.replace(SIMULATED, "cuda:0")
         finding = wrong(f"on a GPU, {where}: {message}", "device")
         return replace(finding, step=len(trial.record.values))
     for i, pair in enumerate(zip(trial.record.values, trial.expected.values, strict=False)):

@@ -132,7 +132,7 @@ def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Fi
 
 def _extent(bad: np.ndarray) -> str:
     """How far numbers are right, if all before some index of an axis are, and none after it has
-    everything right; or that one index alone has wrong ones. Positions are asked before features.
+    everything right; or that one index alone has wrong ones. Positions come before features.
     """
     axes = [*reversed(range(bad.ndim))]
     for axis in axes[1:] + axes[:1]:

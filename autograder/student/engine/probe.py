@@ -50,7 +50,7 @@ def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str
     """Like `probe`, but leaves the global generators changed: for many runs
     `with preserve_generators()`.
 
-    A `simulated` run is made on a pretended device, whatever `device` is: instead of each tensor,
+    A `simulated` run is made on a simulated device, whatever `device` is: instead of each tensor,
     its record says where it is.
     """
     device = ELSEWHERE if run.simulated else device
@@ -258,7 +258,7 @@ def _cook(recipe: Recipe, device: str) -> Any:
 
     args = [materialise(arg, device) for arg in recipe.args]
     kwargs = {k: materialise(v, device) for k, v in (recipe.kwargs or {}).items()}
-    # Outside the pretence, anything done to a tensor that is elsewhere imports half of torch.
+    # Outside the simulation, anything done to a tensor that is elsewhere imports half of torch.
     unseen = simulated_device.simulate_device() if device == ELSEWHERE else without_hooks()
     with torch.random.fork_rng(devices=[]), unseen:  # our draws are no side effect of the answer
         built = found(*args, **kwargs)

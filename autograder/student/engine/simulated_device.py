@@ -1,18 +1,18 @@
-"""A pretended device: tensors that compute on the CPU and say that they are elsewhere.
+"""A simulated device: tensors that compute on the CPU and say that they are elsewhere.
 
 What a GPU would refuse is refused here, too, on any machine: an operation on a tensor that is
 elsewhere and one that was made on the CPU, or NumPy asking for numbers that are not on the CPU.
 Only these two, `OnTwoDevices` and `NotOnTheCpu`, say anything about an answer. Whatever else goes
-wrong under the pretence may be the pretence's own fault, and is not held against it. Since every
-operation passes through here, so does every tensor's size: one that holds more numbers than a run
-allows ends the call, with `TensorTooLarge`.
+wrong here may be the simulation's own fault, and is not held against it. Since every operation
+passes through here, so does every tensor's size: one that holds more numbers than a run allows
+ends the call, with `TensorTooLarge`.
 
 How: a wrapper subclass whose device is "meta", the only one besides the CPU for which every build
 of torch has autograd, holds a CPU tensor. Each operation is unwrapped, computed, and wrapped again;
 a mode sends factories with `device=` the same way.
 
 TRUST BOUNDARY. This runs in the same process as the answer, which can reach the numbers behind the
-pretence (`_numbers`), remove the mode, or return what only seems to be elsewhere. All it can gain
+simulation (`_numbers`), remove the mode, or return what only seems to be elsewhere. All it can gain
 by that are the points of the one aspect that asks where the results live. Nothing secret is here.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 from autograder.student.engine.state import parts_of
 
 ELSEWHERE = "elsewhere"  # a probe's name for the device, and a record's for a tensor on it
-PRETENDED = "meta"  # what torch calls it
+SIMULATED = "meta"  # what torch calls it
 TWO_DEVICES, NOT_ON_THE_CPU, TOO_MANY = "OnTwoDevices", "NotOnTheCpu", "TensorTooLarge"
 
 _COPIES = ("aten::_to_copy", "aten::copy_")
@@ -47,7 +47,7 @@ class TensorTooLarge(MemoryError):
 
 
 class NotSimulated(Exception):
-    """The pretence ends here: what would happen on a GPU is not known."""
+    """The simulation ends here: what would happen on a GPU is not known."""
 
 
 class _Limit:
@@ -57,14 +57,14 @@ class _Limit:
 
 
 @cache
-def _pretence() -> tuple[type, Any, Any]:
+def _simulation() -> tuple[type, Any, Any]:
     """The class of the tensors, and the two modes for calls without a tensor argument."""
     import torch
     from torch.autograd import forward_ad
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    there, cpu = torch.device(PRETENDED), torch.device("cpu")
+    there, cpu = torch.device(SIMULATED), torch.device("cpu")
     tensor: Any = torch.Tensor  # what overrides it is another, on purpose
     wrapper = tensor._make_wrapper_subclass
 
@@ -196,7 +196,7 @@ def _pretence() -> tuple[type, Any, Any]:
 
     def run(func: Any, args: tuple, kwargs: Mapping[str, Any]) -> Any:
         if forward_ad._current_level >= 0:  # `torch.func.jvp` of x * 2 would end the process
-            raise NotSimulated("forward-mode differentiation does not follow the pretence")
+            raise NotSimulated("forward-mode differentiation does not follow the simulation")
         name, device = func._schema.name, kwargs.get("device")
         found = [*_tensors((args, tuple(kwargs.values())), tensor)]
         far = [t for t in found if isinstance(t, SimulatedTensor)]
@@ -232,7 +232,7 @@ def _tensors(value: Any, tensor: type) -> Iterator[Any]:
 def _refuse(name: str, args: tuple, far: list, near: list) -> None:
     """Raise what a GPU raises for tensors on two devices, if it does for this operation."""
     if any(t.is_meta for t in near):
-        raise NotSimulated("a tensor was made in a way that the pretence cannot follow")
+        raise NotSimulated("a tensor was made in a way that the simulation cannot follow")
     if any(t.is_cuda for t in near):
         raise NotSimulated("a tensor was made on a device that is there")
     if name.startswith(_COPIES):
@@ -266,7 +266,7 @@ def _refuse_large(made: Iterator[Any]) -> None:
 def move_tensor(tensor: Any) -> Any:
     """A CPU tensor as one that says it is elsewhere."""
     numbers = tensor.detach()
-    return _pretence()[0](numbers).requires_grad_(tensor.requires_grad)
+    return _simulation()[0](numbers).requires_grad_(tensor.requires_grad)
 
 
 def move_module(module: Any) -> Any:
@@ -274,7 +274,7 @@ def move_module(module: Any) -> Any:
     whatever else it keeps stays where it is."""
     import torch
 
-    kind, known = _pretence()[0], {}
+    kind, known = _simulation()[0], {}
 
     def new(tensor: Any) -> Any:
         if tensor is None or isinstance(tensor, kind):
@@ -296,7 +296,7 @@ def devices_of(value: Any) -> Any:
     """A result in which each tensor is replaced by where it is."""
     torch = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
-        return ELSEWHERE if isinstance(value, _pretence()[0]) else "cpu"
+        return ELSEWHERE if isinstance(value, _simulation()[0]) else "cpu"
     if isinstance(value, (tuple, list)):
         items = [devices_of(item) for item in value[:1000]]
         return tuple(items) if isinstance(value, tuple) else items
@@ -309,7 +309,7 @@ def simulate_device(most: int = 0) -> Iterator[None]:
     and unless `most` is 0, no tensor with more than `most` numbers can be made."""
     from torch import _C
 
-    _, makers, factories = _pretence()
+    _, makers, factories = _simulation()
     heights = _C._len_torch_function_stack(), _C._len_torch_dispatch_stack()
     _C._push_on_torch_function_stack(makers)
     _C._push_on_torch_dispatch_stack(factories)

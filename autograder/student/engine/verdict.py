@@ -151,7 +151,7 @@ def decide(
         theirs = _judge(exercise, runs, mistake.records, expected)  # dtypes and side effects, too
         return all(
             (mine.passed == other.passed and (not by_lot or _told_alike(mine, other)))
-            or (not by_lot and any(run.random for run in row))  # on a pretended device
+            or (not by_lot and any(run.random for run in row))  # on a simulated device
             for mine, other, row, by_lot in zip(verdicts, theirs, runs, drawn, strict=True)
         ) and same_deviations(runs, records, mistake.records, expected)
 
@@ -204,7 +204,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 def _to_compare(
     runs: Sequence[Sequence[Run]], verdicts: Sequence[AspectVerdict]
 ) -> Sequence[Sequence[Run]]:
-    """The runs by which an answer is compared with known mistakes: those on a pretended device
+    """The runs by which an answer is compared with known mistakes: those on a simulated device
     only if nothing else is wrong, since an answer with any mistake may or may not work there."""
     rows = [*zip(runs, verdicts, strict=True)]
     if all(v.passed or any(run.simulated for run in row) for row, v in rows):

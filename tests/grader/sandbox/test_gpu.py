@@ -75,7 +75,7 @@ def test_the_sandbox_has_a_gpu_and_the_warm_process_no_context():
 
 @pytest.mark.gpu
 def test_an_answer_that_forgets_the_device_fails_on_a_gpu_and_on_what_pretends(tmp_path):
-    """What the pretence says of a GPU is so."""
+    """What the simulation says of a GPU is so."""
     answer = tmp_path / "answer.py"
     answer.write_text(
         "import torch\n"
@@ -159,14 +159,14 @@ def test_an_index_after_which_a_process_cannot_use_the_gpu_costs_what_it_does_on
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_gpu_refuses_what_the_pretence_refuses(what):
+def test_a_gpu_refuses_what_the_simulation_refuses(what):
     with pytest.raises((RuntimeError, TypeError)):
         REFUSED[what][1](NUMBERS.cuda())
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("what", ACCEPTED)
-def test_a_gpu_accepts_what_the_pretence_accepts(what):
+def test_a_gpu_accepts_what_the_simulation_accepts(what):
     ACCEPTED[what](NUMBERS.cuda())
 
 

@@ -134,7 +134,7 @@ def _other_data(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-# What the pretence cannot follow, or does not answer: it says nothing about these.
+# What the simulation cannot follow, or does not answer: it says nothing about these.
 UNKNOWN: dict[str, Callable[[torch.Tensor], Any]] = {
     "is_cuda": lambda x: x if x.is_cuda else x + torch.ones(4),
     "forward mode": lambda x: torch.func.jvp(lambda y: y * 2, (x,), (torch.ones_like(x),)),
@@ -221,7 +221,7 @@ def _on_a_gpu_alone(x):
 
 @pytest.mark.parametrize("answer", [_where_there_is_a_gpu, _on_a_gpu_alone])
 def test_whoever_asks_for_a_gpu_is_told_to_ask_the_inputs(answer, monkeypatch):
-    """The pretended device is no GPU: such an answer fails on it, and must be told why."""
+    """The simulated device is no GPU: such an answer fails on it, and must be told why."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     _, passed, message = _judged(answer, call(tensor(NUMBERS.numpy())))
     assert not passed

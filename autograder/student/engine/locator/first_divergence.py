@@ -94,21 +94,18 @@ class Numbers(ClassifiedTrace):
         self.unsure = self.unsure or self.anyones(turned)
         if self.unsure:
             return None
-        loop = self.loop_variable(turned)
-        if loop is not None:
+        if (loop := self.loop_variable(turned)) is not None:
             return Divergence(loop, "made", event.site)
         if call is not None:
             return Divergence(call, "astray", self.right_before(turned), event.site.owner)
-        found = (
-            self.unused_statement(turned) or self.one_array_many_times(turned) or self.zeros(turned)
-        )
-        found = found or self.computed_twice(turned)
+        looks = self.unused_statement, self.one_array_many_times, self.zeros, self.computed_twice
+        found = next(filter(None, (look(turned) for look in looks)), None)
         if found is not None:
             return found
         missing = self.missing_before(turned)
-        if missing is not None and self.part_that_is_idle(turned) is not None:
-            return self.part_that_is_idle(turned)
         if missing is not None:
+            if (idle := self.part_that_is_idle(turned)) is not None:
+                return idle
             here = [k for k in range(turned) if self.events[k].site is missing]
             detail = "idle" if here and self.idle(here[-1]) else "left"
             return Divergence(missing, "missing", event.site, "" if self.odd(turned) else detail)
@@ -120,11 +117,8 @@ class Numbers(ClassifiedTrace):
             return same
         role = self.unusual_before(turned)
         if role is not None:
-            return (
-                Divergence(event.site, "nan")
-                if self.gives_nan(turned)
-                else Divergence(role, "unusual")
-            )
+            nan = self.gives_nan(turned)
+            return Divergence(event.site, "nan") if nan else Divergence(role, "unusual")
         if not self.known.same:  # a run that draws random numbers: right answers may have others
             self.unsure = True
             return None
@@ -133,9 +127,8 @@ class Numbers(ClassifiedTrace):
             strange = self.strange_sources(turned)
             if strange and self.events[strange[0]].site.kind == "name":
                 return Divergence(event.site, "unusual")
-            return Divergence(
-                event.site, "order", up_to, str(event.signature and event.signature.shape)
-            )
+            shape = event.signature and event.signature.shape
+            return Divergence(event.site, "order", up_to, str(shape))
         if self.odd(turned):
             return self.multiple(turned)
         filling = event.site.kind == "store" and self.is_repeated(turned)
@@ -177,10 +170,9 @@ class Numbers(ClassifiedTrace):
                 continue
             right = [j for j in way - {i} if self.events[j].sources and self.is_(j, wanted)]
             after = [k for k in sorted(way) if right and max(right) in self.events[k].sources]
-            if after and self.events[after[-1]].site.owner == self.owner:
-                return Divergence(
-                    self.events[after[-1]].site, "already", self.events[max(right)].site
-                )
+            last = self.events[after[-1]].site if after else None
+            if last is not None and last.owner == self.owner:
+                return Divergence(last, "already", self.events[max(right)].site)
         return None
 
     def is_(self, i: int, wanted: Any) -> bool:
@@ -285,9 +277,9 @@ class Numbers(ClassifiedTrace):
         call = event.site.node
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             return None
-        if not call_of_self(event.site) or any(self.unusual(j, i) for j in event.sources):
+        if not call_of_self(event.site):
             return None
-        if any(self.statuses[j] not in SETTLED for j in event.sources):
+        if any(self.unusual(j, i) or self.statuses[j] not in SETTLED for j in event.sources):
             return None
         site = self.assignment_of(call.func.attr)
         return site if site is not None and isinstance(site.node.value, ast.Call) else None
@@ -316,10 +308,8 @@ class Numbers(ClassifiedTrace):
 
     def missing_before(self, i: int) -> Site | None:
         """The known value with which right answers do something else before they do this."""
-        event = self.events[i]
-        if event.signature is None:
-            return None
-        if not self.known.made & made_bucket(event.site.operation, event.signature):
+        found, operation = self.events[i].signature, self.events[i].site.operation
+        if found is None or not self.known.made & made_bucket(operation, found):
             return None
         at = i
         while strange := self.strange_sources(at):
@@ -398,10 +388,8 @@ class Numbers(ClassifiedTrace):
             computed = event.signature and event.site.kind == "expression"
             if computed and self.strange_sources(i) and not self.harmless(i, leaves[0]):
                 return Divergence(event.site, "unusual")
-        doubts = [
-            i for i in self.ancestors(leaves[0]) if self.doubtful(i) and not self.is_repeated(i)
-        ]
-        if doubts or not self.telling(leaves[0]):  # what it depends on may be wrong
+        doubts = filter(self.doubtful, self.ancestors(leaves[0]))  # what it depends on may be wrong
+        if not all(map(self.is_repeated, doubts)) or not self.telling(leaves[0]):
             return None
         for site, events in reversed(self.recorder.returned):
             if leaves[0] in events and site.owner == self.owner:

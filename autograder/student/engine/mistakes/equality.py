@@ -18,7 +18,7 @@ def equal(
 ) -> bool:
     """Whether two answers did the same on every run that is not random, `others` the known one.
 
-    Which runs a pretended device refuses depends on where an answer needs what it made on the CPU.
+    Which runs a simulated device refuses depends on where an answer needs what it made on the CPU.
     """
     return all(
         _refusals(row, left) == _refusals(row, right)
@@ -31,7 +31,7 @@ def equal(
 
 
 def _refusals(row: Sequence[Run], records: Sequence[Record]) -> set[str]:
-    """How a pretended device refused some of an aspect's runs."""
+    """How a simulated device refused some of an aspect's runs."""
     if not any(run.simulated and not run.random for run in row):
         return set()
     return {record.raised.types[0] for record in records if record.raised}

@@ -192,13 +192,8 @@ class _Suspect:
     @cached_property
     def deviations(self) -> frozenset[Deviation]:
         """Its deviations; where autograd stopped the answer, only if it was stopped, too."""
-        known = {*self.scene.known}
-        runs = [
-            n
-            for n in range(len(self.scene.mine))
-            if n in known or stopped_by_autograd(self.record(n))
-        ]
-        return frozenset().union(*map(self.deviations_of, runs))
+        stopped = (n for n in range(len(self.scene.mine)) if stopped_by_autograd(self.record(n)))
+        return frozenset().union(*map(self.deviations_of, {*self.scene.known, *stopped}))
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -207,26 +202,14 @@ class _Suspect:
     @cached_property
     def cuts_alike(self) -> bool:
         """Whether it cuts no gradient, or in every run those that the answer cuts."""
-        mine = zip(self.scene.mine, self.scene.right, strict=True)
-        return "gradient" not in self.kinds or all(
-            {
-                deviation
-                for deviation in deviations(*pair) ^ self.deviations_of(n)
-                if deviation[0] == "gradient"
-            }
-            == set()
-            for n, pair in enumerate(mine)
-        )
+        return "gradient" not in self.kinds or self.cuts_alike_at(self.scene.places)
 
-    def cuts_alike_at_random(self, rows: Iterable[int]) -> bool:
-        """Whether it cuts the gradients that the answer cuts in the runs of these rows."""
+    def cuts_alike_at(self, places: Iterable[tuple[int, int]]) -> bool:
+        """Whether it cuts the gradients that the answer cuts in these runs, which may be random."""
         _, mine, right = self.scene.by_row
-        return all(
-            deviation[0] != "gradient"
-            for i in rows
-            for a, b, c in zip(mine[i], self.mistake.records[i], right[i], strict=True)
-            for deviation in deviations(a, c) ^ deviations(b, c)
-        )
+        trios = [(mine[i][j], self.mistake.records[i][j], right[i][j]) for i, j in places]
+        other = (kind for a, b, c in trios for kind, _ in deviations(a, c) ^ deviations(b, c))
+        return "gradient" not in other
 
     @cached_property
     def dtypes(self) -> list[frozenset[Deviation]]:
@@ -243,10 +226,7 @@ class _Suspect:
     def strangeness(self) -> int:
         """The number of runs on which the answer's deviations of such kinds are not its own."""
         mine = (deviations(*pair) for pair in zip(self.scene.mine, self.scene.right, strict=True))
-        told = [
-            frozenset(deviation for deviation in found if deviation[0] in self.kinds)
-            for found in mine
-        ]
+        told = [frozenset(d for d in found if d[0] in self.kinds) for found in mine]
         return sum(found != self.deviations_of(n) for n, found in enumerate(told))
 
     @cached_property
@@ -255,12 +235,8 @@ class _Suspect:
 
         Where the answer passes with other numbers, the mistake may have those of a right answer.
         """
-        others = frozenset(self.scene.failing) - self.hits
-        if (
-            not self.possible
-            or not self.hits - self.scene.excused
-            or not others <= self.scene.excused
-        ):
+        excused, others = self.scene.excused, frozenset(self.scene.failing) - self.hits
+        if not self.possible or self.hits <= excused or not others <= excused:
             return False
         return self.telling == self.hits and self.deviations <= self.scene.deviations
 
@@ -285,9 +261,7 @@ def _of_deviations(scene: _Scene, suspects: Sequence[_Suspect]) -> MistakeMatch 
         if one.deviations | other.deviations == scene.deviations and not one.kinds & other.kinds:
             return scene.match(one, other)
     for one in beside:
-        if one.deviations == {
-            deviation for deviation in scene.deviations if deviation[0] in one.kinds
-        }:
+        if one.deviations == {d for d in scene.deviations if d[0] in one.kinds}:
             return scene.match(one)
     return None
 
@@ -317,7 +291,7 @@ def _not_compared(
 ) -> MistakeMatch | None:
     """The one mistake that shows only where values are not compared, with deviations, too.
 
-    These are aspects judged by random draws, and those on a pretended device.
+    These are aspects judged by random draws, and those on a simulated device.
     """
     runs, records, expected = scene.by_row
     there = frozenset(i for i, row in enumerate(runs) if any(run.random for run in row))
@@ -326,11 +300,10 @@ def _not_compared(
         return None
     silent = (s for s in suspects if not s.telling and not s.deviations and not s.lacks_a_dtype)
     found = [s for s in silent if failed(s.mistake.records) == mine]
-    if any(
-        kind == "gradient" for kind, _ in scene.deviations
-    ):  # without which other aspects may fail
-        found = [s for s in found if s.cuts_alike_at_random(there)]
-    if len(found) > 1:  # a pretended device says in its own words what it refuses
+    if any(kind == "gradient" for kind, _ in scene.deviations):  # others may fail without it
+        at_random = [(i, j) for i in there for j in range(len(runs[i]))]
+        found = [s for s in found if s.cuts_alike_at(at_random)]
+    if len(found) > 1:  # a simulated device says in its own words what it refuses
         places = [(i, j) for i in mine for j, run in enumerate(runs[i]) if run.simulated]
         found = [
             s
@@ -347,11 +320,8 @@ def _is_likely(scene: _Scene, suspect: _Suspect) -> bool:
     """Whether the answer agrees with a mistake on enough of the runs that tell it from a right one,
     and is right on none of them."""
     telling = suspect.telling if suspect.strong else frozenset()
-    if (
-        not telling
-        or telling - frozenset(scene.failing)
-        or not suspect.deviations <= scene.deviations
-    ):
+    shown = telling <= frozenset(scene.failing) and suspect.deviations <= scene.deviations
+    if not telling or not shown:
         return False
     enough = len(suspect.hits & telling) >= max(1, _ENOUGH * len(telling))
     return enough and len(suspect.strong) >= min(2, len(telling))
@@ -363,11 +333,8 @@ def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> MistakeMatch | None:
     Where both should show, numbers that one of them gives alone speak against the other.
     """
     failing = frozenset(scene.failing)
-    parts = [
-        s
-        for s in suspects
-        if s.strong and s.telling <= failing and s.deviations <= scene.deviations
-    ]
+    parts = [s for s in suspects if s.strong and s.telling <= failing]
+    parts = [s for s in parts if s.deviations <= scene.deviations]
     found = []
     for one, other in combinations(parts, 2):
         alone, there = one.telling - other.telling, other.telling - one.telling
@@ -393,9 +360,7 @@ def same_values(a: Record, b: Record, right: Record | None = None) -> bool:
     """
     if a.raised is not None and b.raised is not None:
         return (right or b).raised is not None or same_failure(a.raised, b.raised)
-    if a.raised is not None or b.raised is not None:
-        return False
-    if len(a.values) != len(b.values):
+    if a.raised is not None or b.raised is not None or len(a.values) != len(b.values):
         return False
     if not all(agrees(x, _as_rough_as(x, y)) for x, y in zip(a.values, b.values, strict=True)):
         return False
