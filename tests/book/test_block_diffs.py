@@ -32,7 +32,7 @@ def changed(chapter: str, **parts: type) -> type[nn.Module]:
             head = re.search(rf"def {name}\(.*?\)", source, re.DOTALL)[0]
             source = source.replace(head, f"def{line}")
         elif sign == "-":
-            gone = line
+            gone = line.removesuffix("…")
         else:
             begins = gone or re.match(r" +(?:return|[\w.]+ =) ", line)[0]
             old = [text for text in source.splitlines() if text.startswith(begins)]
