@@ -232,7 +232,7 @@ def test_the_points_that_the_page_tells_in_words_are_those_stored():
 
 
 def test_each_doubling_of_the_heads_but_one_helps_within_300_steps():
-    assert "(only between 8 and 16 can our ten seeds not tell)" in TEXT
+    assert "(between 8 and 16 alone, our ten seeds cannot tell)" in TEXT
     names = [f"{n} head{'s' if n > 1 else ''}" for n in (1, 2, 4, 8, 16, 32)]
     for fewer, more in pairwise(names):
         points, half = told(ahead(more, fewer, "300"))
