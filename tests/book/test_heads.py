@@ -5,6 +5,7 @@ import json
 import math
 import platform
 import re
+from itertools import pairwise
 from statistics import mean, stdev
 
 import pytest
@@ -228,6 +229,14 @@ def test_the_points_that_the_page_tells_in_words_are_those_stored():
     assert round(lead) == 1 and lead < half
     told_so = f"ahead of one head with it by {100 * ahead_of_fed:.0f} points, no longer by"
     assert f"{told_so} {100 * whole:.0f}." in TEXT
+
+
+def test_each_doubling_of_the_heads_but_one_helps_within_300_steps():
+    assert "(between 8 and 16 alone, our ten seeds cannot tell)" in TEXT
+    names = [f"{n} head{'s' if n > 1 else ''}" for n in (1, 2, 4, 8, 16, 32)]
+    for fewer, more in pairwise(names):
+        points, half = told(ahead(more, fewer, "300"))
+        assert (points > half) == (more != "16 heads")
 
 
 def test_the_lead_of_many_heads_is_larger_where_training_has_been():
