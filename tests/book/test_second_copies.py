@@ -88,7 +88,7 @@ FILES = {
         "calls": "logits memory rate read written beams measure_months measure_beams measure_doubt "
         "is_date",
         "data": "numbered Pencil pencilled pattern_of orders_of",
-        "drawing": "chances shared cell most stop",
+        "drawing": "chances beside_the_right shared cell most stop",
         "training": "exact_match learn translator translated",
         "wrong": "wrong_loss",
         "second/dates_by_rules.py": "read_by_pattern",
