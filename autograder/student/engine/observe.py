@@ -86,10 +86,10 @@ class Observer:
 
     def saw(self, name: str, node: Any = None) -> None:
         """Note an operation (of this node of the graph of gradients, if any), and whose it is."""
-        if not self.differentiates and is_match(name, self.patterns):
-            self.met = True
+        matches = is_match(name, self.patterns)
+        self.met = self.met or (matches and not self.differentiates)
         frame = _getframe(1).f_back  # none in autograd's own thread, for a GPU
-        labels, block, theirs, whose = [name], None, False, None
+        labels, block, theirs, whose = [name] * matches, None, False, None
         while frame is not None:
             known = origin_of(frame)
             whose = known.owner
@@ -104,12 +104,13 @@ class Observer:
             else:
                 break
             frame = frame.f_back
+        if not labels and not block:  # the usual case
+            return
         if frame is None or whose is _PROBE:
             if frame is not None and frame.f_code.co_name == "_cook":  # it makes what it hands out
                 return
-            if self.differentiates and (
-                name == "torch.autograd.grad" or (self.met and is_backward_of(node))
-            ):
+            ours = name == "torch.autograd.grad" or (self.met and is_backward_of(node))
+            if self.differentiates and ours:
                 return  # what had not been met ran where no hook was
         for label in [*labels, block]:
             if label and is_match(label, self.patterns):
