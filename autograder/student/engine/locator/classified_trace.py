@@ -257,11 +257,11 @@ class ClassifiedTrace:
         return self.statuses[i] == REORDERED and kept and self.statuses[arrays[0]] == KNOWN
 
     def does_well_elsewhere(self, i: int) -> bool:
-        """Whether a place, when it was reached at another time, led to a right answer's numbers by
-        way of others than theirs, as an answer may that is written in another way."""
+        """Whether a place, when its function was called at another time, led to a right answer's
+        numbers by way of others than theirs: an answer may be written in another way."""
         here = self.events[i].site
         others = {j for j, event in enumerate(self.events) if event.site is here} - {i}
-        others = {j for j in others if self.statuses[j] == UNKNOWN}
+        others = {j for j in others if self.statuses[j] == UNKNOWN and not self.in_a_loop(i)}
         for k in range(min(others, default=0), len(self.events) if others else 0):
             if not others.isdisjoint(self.events[k].sources):
                 if self.statuses[k] == KNOWN and self.telling(k):

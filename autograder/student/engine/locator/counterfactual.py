@@ -157,8 +157,8 @@ def find_repair(
             again = [mended.can_be(case, change) for case in cases[1:]]
             enough = all if change.kind == NUMBER else any  # a number may be right by chance
             hides = change.kind != NUMBER and further and not mended.any_of(further, change)
-            hides = hides or (change.kind == IDLE and mended.spoils(fine, change))
-            if not hides and (len(cases) == 1 or enough(again)):
+            mends = not hides and (len(cases) == 1 or enough(again))
+            if mends and not (change.kind == IDLE and mended.spoils(fine, change)):
                 always = all(again) and not others
                 kept[site.node.lineno] = Repair(site, change.kind, always)
                 if all(again) and others:
