@@ -33,7 +33,7 @@ _DIVIDING = ("Mod", "FloorDiv", "remainder", "fmod", "floor_divide", "mod", "div
 _NEGATED = ("Invert", "invert", "logical_not", "bitwise_not")
 _SELECTING = ("topk", "sort")  # of an array, as many as any answer may want
 _OF_ONE_NUMBER = tuple(n for n in _OF_ITS_FORM if n.startswith(("zeros", "ones", "new_z", "new_o")))
-_ORDERLY = ("exponential", "factor", "power", "sign")  # kinds that leave each number in its place
+_ORDERLY = ("exponential",)  # kinds that leave each number in its place, and often come late
 _ROUNDING = 2e-7  # of what a number was computed from: as much as float32 may be off by
 
 
