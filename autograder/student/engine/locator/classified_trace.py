@@ -12,7 +12,7 @@ from typing import Any
 
 from autograder.student.engine.aspects import values_wanted
 from autograder.student.engine.locator.instrument import Site, last_name
-from autograder.student.engine.locator.known_values import KeyUse, KnownValues, bucket
+from autograder.student.engine.locator.known_values import KeyUse, KnownValues, bucket, kind_of
 from autograder.student.engine.locator.signatures import ValueSignature, signature
 from autograder.student.engine.locator.trace import Event, TraceRecorder
 from autograder.student.engine.runs import Record, Run
@@ -33,6 +33,7 @@ _DIVIDING = ("Mod", "FloorDiv", "remainder", "fmod", "floor_divide", "mod", "div
 _NEGATED = ("Invert", "invert", "logical_not", "bitwise_not")
 _SELECTING = ("topk", "sort")  # of an array, as many as any answer may want
 _OF_ONE_NUMBER = tuple(n for n in _OF_ITS_FORM if n.startswith(("zeros", "ones", "new_z", "new_o")))
+_ORDERLY = ("exponential",)  # kinds that leave each number in its place, and often come late
 _ROUNDING = 2e-7  # of what a number was computed from: as much as float32 may be off by
 
 
@@ -88,7 +89,9 @@ class ClassifiedTrace:
         if found.binary:
             return UNKNOWN  # tables of zeros and ones are often equal by chance
         if self.known.is_reordered(found):
-            return KNOWN if self.known.with_axes_kept(found) else REORDERED
+            axes = max((len(s.shape) for i in arrays if (s := self.events[i].signature)), default=0)
+            known = self.known.with_axes_kept(found) or self.known.with_axes_joined(found, axes)
+            return KNOWN if known else REORDERED
         if self.known.multiple(found) and not self.known.nearly(found):
             return MULTIPLE
         return UNKNOWN
@@ -246,6 +249,27 @@ class ClassifiedTrace:
         )
         return event.wrote and event.site.owner == self.owner and event.sources[0] in returned
 
+    def in_place(self, i: int) -> bool:
+        """Whether right answers have these numbers in another order, and nothing is done here that
+        changes it: an order is as right before as after this."""
+        arrays, event = self.arrays(i), self.events[i]
+        kept = len(arrays) == 1 and kind_of(event.site.operation) in _ORDERLY
+        return self.statuses[i] == REORDERED and kept and self.statuses[arrays[0]] == KNOWN
+
+    def does_well_elsewhere(self, i: int) -> bool:
+        """Whether a place, when its function was called at another time, led to a right answer's
+        numbers by way of others than theirs: an answer may be written in another way."""
+        here = self.events[i].site
+        others = {j for j, event in enumerate(self.events) if event.site is here} - {i}
+        others = {j for j in others if self.statuses[j] == UNKNOWN and not self.in_a_loop(i)}
+        for k in range(min(others, default=0), len(self.events) if others else 0):
+            if not others.isdisjoint(self.events[k].sources):
+                if self.statuses[k] == KNOWN and self.telling(k):
+                    return True
+                if self.statuses[k] == UNKNOWN:
+                    others.add(k)
+        return False
+
     def nearly_right(self, i: int) -> bool:
         """Whether an array is nearly one that is expected, or that right answers pass through: it
         may have been off before that."""
@@ -322,6 +346,11 @@ def merely_reshaped(found: ValueSignature, before: ValueSignature | None) -> boo
     ours, theirs = found.shape, before.shape
     rows = len(ours) < len(theirs) and ours[-1:] == theirs[-1:]
     return rows or [n for n in ours if n != 1] == [n for n in theirs if n != 1]
+
+
+def reordered(found: ValueSignature, other: ValueSignature) -> bool:
+    """Whether two arrays hold the same numbers, in any order, and not all of them equal."""
+    return found.rich and not found.even and found.loose_key in other.loose_keys()
 
 
 def leaves_of(value: Any) -> Iterator[Any]:

@@ -157,7 +157,8 @@ def find_repair(
             again = [mended.can_be(case, change) for case in cases[1:]]
             enough = all if change.kind == NUMBER else any  # a number may be right by chance
             hides = change.kind != NUMBER and further and not mended.any_of(further, change)
-            if not hides and (len(cases) == 1 or enough(again)):
+            mends = not hides and (len(cases) == 1 or enough(again))
+            if mends and not (change.kind == IDLE and mended.spoils(fine, change)):
                 always = all(again) and not others
                 kept[site.node.lineno] = Repair(site, change.kind, always)
                 if all(again) and others:
@@ -239,6 +240,20 @@ class _ChangedRuns:
 
     def any_of(self, cases: Sequence[Case], change: Change) -> bool:
         return any(self.can_be(case, change) for case in cases)
+
+    def spoils(self, cases: Sequence[Case], change: Change) -> bool:
+        """Whether leaving an operation out makes a right run wrong, as far as there is time."""
+        with suppress(BudgetExceeded):
+            for case in cases:
+                if self.breaks(case, change):
+                    return True
+        return False
+
+    def breaks(self, case: Case, change: Change) -> bool:
+        run, _, expected = case
+        assert isinstance(change, Skip)
+        left_out = Skip(change.number, change.child, self.budget)
+        return problem_of(run, self.make_run(run, left_out), expected) is not None
 
     def can_be(self, case: Case, change: Change) -> bool:
         """Whether such a change, at that place, makes a run right."""

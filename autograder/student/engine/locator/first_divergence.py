@@ -22,6 +22,7 @@ from autograder.student.engine.locator.classified_trace import (  # fmt: skip
     call_of_self,
     leaves_of,
     merely_reshaped,
+    reordered,
 )
 from autograder.student.engine.locator.instrument import Site, last_name
 from autograder.student.engine.locator.known_values import made_bucket
@@ -84,6 +85,7 @@ class Numbers(ClassifiedTrace):
         if event.site.kind == "name":  # nothing is computed there
             return None
         doubts = self.is_collected, self.nearly_right, self.numbers_pairs, self.of_one_row
+        doubts += self.in_place, self.does_well_elsewhere
         self.unsure = any(doubt(turned) for doubt in doubts)
         if self.unsure:
             return None
@@ -164,7 +166,8 @@ class Numbers(ClassifiedTrace):
                 return Divergence(site, "already")
             other = wanted and found and found.shape != wanted.shape and found.shape
             made = self.events[i].sources and site.owner == self.owner
-            if found and other and made and merely_reshaped(found, wanted):
+            same = (merely_reshaped, reordered) if other and made else ()
+            if found and wanted and any(same_numbers(found, wanted) for same_numbers in same):
                 return Divergence(site, "order", None, str(other))
             if wanted is None or wanted.even or not wanted.rich or self.statuses[i] in SETTLED:
                 continue
@@ -373,28 +376,4 @@ class Numbers(ClassifiedTrace):
                 if not self.sound(site):
                     return Divergence(site, "filled")
                 self.unsure = True
-        return None
-
-    def of_a_role(self, leaves: Sequence[int]) -> Divergence | None:
-        """Right numbers, but not those that belong in the result."""
-        if not leaves:
-            return None
-        last = self.events[leaves[0]].signature
-        for i in sorted(self.ancestors(leaves[0])) if last and last.nan else ():
-            if self.gives_nan(i):
-                return Divergence(self.events[i].site, "nan")
-        for i in sorted(self.ancestors(leaves[0])):
-            event = self.events[i]
-            computed = event.signature and event.site.kind == "expression"
-            if computed and self.strange_sources(i) and not self.harmless(i, leaves[0]):
-                return Divergence(event.site, "unusual")
-        doubts = filter(self.doubtful, self.ancestors(leaves[0]))  # what it depends on may be wrong
-        if not all(map(self.is_repeated, doubts)) or not self.telling(leaves[0]):
-            return None
-        for site, events in reversed(self.recorder.returned):
-            if leaves[0] in events and site.owner == self.owner:
-                made, mark = self.events[leaves[0]].site, self.marks[leaves[0]]
-                if made.node.lineno != site.node.lineno and mark is not None and mark.followed:
-                    return Divergence(made, "missing", site)
-                return Divergence(site, "role")
         return None

@@ -40,17 +40,20 @@ def _kinds() -> dict[str, str]:
     return {name: kind for kind, names in _ALIKE.items() for name in names.split()}
 
 
+def kind_of(operation: str) -> str:
+    """What operations of its kind are called here."""
+    return _kinds().get(operation, operation)
+
+
 def bucket(operation: str, key: int) -> int:
     """Which of the buckets an operation on a value falls into."""
-    kind = _kinds().get(operation, operation)
-    digest = hashlib.blake2b(f"{kind} {key}".encode(), digest_size=2).digest()
+    digest = hashlib.blake2b(f"{kind_of(operation)} {key}".encode(), digest_size=2).digest()
     return int.from_bytes(digest, "little") % BUCKETS
 
 
 def made_bucket(operation: str, found: ValueSignature) -> int:
     """One bit for an operation and the shape of its result."""
-    kind = _kinds().get(operation, operation)
-    digest = hashlib.blake2b(f"{kind} {found.shape}".encode(), digest_size=2).digest()
+    digest = hashlib.blake2b(f"{kind_of(operation)} {found.shape}".encode(), digest_size=2).digest()
     return 1 << int.from_bytes(digest, "little") % MADE
 
 
@@ -93,6 +96,14 @@ class KnownValues:
         others = ((*without[:i], 1, *without[i:]) for i in places)
         known = (self.mark(replace(found, shape=shape)) for shape in others)
         return self.mark(replace(found, shape=without)) is not None and not any(known)
+
+    def with_axes_joined(self, found: ValueSignature, axes: int) -> bool:
+        """Whether right answers have a value in which two neighbouring axes are one, and which
+        still has more than so many."""
+        shape = found.shape
+        pairs = range(len(shape) - 1) if len(shape) - 1 > axes else ()
+        joined = ((*shape[:i], shape[i] * shape[i + 1], *shape[i + 2 :]) for i in pairs)
+        return any(self.mark(replace(found, shape=form)) is not None for form in joined)
 
     def is_reordered(self, found: ValueSignature) -> bool:
         return any(key in self.loose for key in found.loose_keys())

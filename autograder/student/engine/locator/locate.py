@@ -10,14 +10,14 @@ may be forged: no mark depends on it, and code that shows it treats it as the st
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from autograder.student.engine.aspects import values_wanted
 from autograder.student.engine.compare import GRADIENT_FACTOR, compare
-from autograder.student.engine.locator.classified_trace import leaves_of
+from autograder.student.engine.locator.classified_trace import UNKNOWN, leaves_of
 from autograder.student.engine.locator.first_divergence import Divergence, Numbers
 from autograder.student.engine.locator.instrument import Site, last_name
 from autograder.student.engine.locator.known_values import KnownValues, has_dtype
@@ -157,6 +157,32 @@ class _Search(Numbers):
         ]
         return given[-1] if given else site
 
+    def of_a_role(self, leaves: Sequence[int]) -> Divergence | None:
+        """Right numbers, but not those that belong in the result."""
+        if not leaves:
+            return None
+        last = self.events[leaves[0]].signature
+        for i in sorted(self.ancestors(leaves[0])) if last and last.nan else ():
+            if self.gives_nan(i):
+                return Divergence(self.events[i].site, "nan")
+        for i in sorted(self.ancestors(leaves[0])):
+            event = self.events[i]
+            computed = event.signature and event.site.kind == "expression"
+            if computed and self.strange_sources(i) and not self.harmless(i, leaves[0]):
+                return Divergence(event.site, "unusual")
+        way = self.ancestors(leaves[0])
+        doubts = [i for i in way if self.doubtful(i) and not self.is_repeated(i)]
+        doubts += [i for i in way if self.statuses[i] == UNKNOWN and self.telling(i)]
+        if doubts or not self.telling(leaves[0]):  # what it depends on may be wrong
+            return None
+        for site, events in reversed(self.recorder.returned):
+            if leaves[0] in events and site.owner == self.owner:
+                made, mark = self.events[leaves[0]].site, self.marks[leaves[0]]
+                if made.node.lineno != site.node.lineno and mark is not None and mark.followed:
+                    return Divergence(made, "missing", site)
+                return Divergence(site, "role")
+        return None
+
     # --- exceptions ---
 
     def of_an_exception(self) -> Divergence | None:
@@ -191,6 +217,7 @@ class _Search(Numbers):
             astray.site.passed
             or isinstance(astray.site.node, ast.Subscript)  # a part of what is right
             or _written_out(astray.site)
+            or self.is_a_mask(astray.site)  # or another one, which may be as right
         )
         if astray is not None and astray.kind == "order" and not sound:
             return astray
@@ -200,6 +227,11 @@ class _Search(Numbers):
         if overwritten is not None and site.owner == self.owner:
             return overwritten
         return Divergence(site, RAISED, None, raised.types[0])
+
+    def is_a_mask(self, site: Site) -> bool:
+        """Whether what a place gives holds zeros and ones alone."""
+        found = [event.signature for event in self.events if event.site is site]
+        return any(signature is not None and signature.binary for signature in found)
 
     def of_a_refusal(self, site: Site, raised: str) -> Divergence | None:
         """For a `raise` that right answers do not reach: the test that led to it."""
