@@ -91,6 +91,7 @@ def run_chapters(root: Path, report: Callable[[str], object] = print) -> None:
             config["execute"]["timeout"],
             allow_errors=False,
             extra_arguments=["--log-level=ERROR"],  # its warnings differ each time
+            coalesce_streams=True,  # or when a line is sent shows on the page
         )
 
     with ThreadPoolExecutor(min(MOST, len(os.sched_getaffinity(0)))) as pool:

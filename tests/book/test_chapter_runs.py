@@ -60,6 +60,17 @@ def test_chapters_are_run_once_and_an_error_is_left_to_sphinx(root):
 
 
 @pytest.mark.share(0)
+def test_when_a_line_was_sent_does_not_show(root):
+    """What comes in two pieces would be joined with another empty line."""
+    slowly = "import time; print(1, flush=True); time.sleep(1); print(); print(2)"
+    (root / "book" / "01_right.md").write_text(PAGE.format(slowly))
+    run_chapters(root, lambda line: None)
+    cache = get_cache(root / "build" / ".jupyter_cache")
+    (kept,) = cache.list_cache_records()
+    (cell,) = cache.get_cache_bundle(kept.pk).nb.cells
+    assert [output["text"] for output in cell.outputs] == ["1\n\n2\n"]
+
+
 def test_a_chapter_that_says_that_it_takes_longer_runs_first(root, monkeypatch):
     monkeypatch.setattr(chapter_runs, "MOST", 1)
     quick = PAGE.format("print(6 * 7)")
