@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -130,13 +131,14 @@ def test_nothing_but_tmp_can_be_written(worker, place):
 
 
 def test_tmp_can_be_written_and_is_the_sandboxs_own(worker):
+    name = uuid4().hex
     outputs = worker.execute(
-        "import os\nopen('mine', 'w').write('x'); print(os.path.abspath('mine'))"
+        f"import os\nopen('{name}', 'w').write('x'); print(os.path.abspath('{name}'))"
     )
-    assert printed(outputs) == "/tmp/mine\n"
-    assert not Path("/tmp/mine").exists()
+    assert printed(outputs) == f"/tmp/{name}\n"
+    assert not Path("/tmp", name).exists()
     with Sandbox(limits=SMALL) as other:
-        assert value_of(other, "__import__('os').path.exists('/tmp/mine')") == "False"
+        assert value_of(other, f"__import__('os').path.exists('/tmp/{name}')") == "False"
 
 
 def test_nobody_outside_can_be_reached(worker):
