@@ -11,10 +11,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Value: TypeAlias = (
+    Any  # whatever a student's code may take, hold or return: nothing is known of its type
+)
 _PLAIN_NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")
 PLAIN_KINDS = "biuf"  # bool, integers, floats: the dtypes that an answer may have
 
@@ -34,8 +40,8 @@ class _Torchs(NamedTuple):
     makes one of numbers and a dtype."""
 
     tensor: type
-    read: Callable[[Any], tuple[np.ndarray, str, str] | None]
-    make: Callable[[np.ndarray, str], Any]
+    read: Callable[[Value], tuple[np.ndarray, str, str] | None]
+    make: Callable[[np.ndarray, str], "Tensor"]
 
 
 def _torchs() -> _Torchs | None:
@@ -58,7 +64,7 @@ def _torchs() -> _Torchs | None:
     except AttributeError:  # no torch, or another thread imports it: there are no tensors yet
         return None
 
-    def read(value: Any) -> tuple[np.ndarray, str, str] | None:
+    def read(value: Value) -> tuple[np.ndarray, str, str] | None:
         with alone():
             name = plain_names.get(dtype_of(value))
             if name and type(value) in usual and not is_trained(value):
@@ -73,7 +79,7 @@ def _torchs() -> _Torchs | None:
             plain = in_float32(plain) if dtype in ("bfloat16", "float16") else plain
             return numbers(plain), dtype, device_of(value).type
 
-    def made(data: np.ndarray, dtype: str) -> Any:
+    def made(data: np.ndarray, dtype: str) -> "Tensor":
         with alone():
             new = make(data)
             return new if name_of(data.dtype) == dtype else to(new, named[dtype])
@@ -99,7 +105,7 @@ def name_of(dtype: np.dtype) -> str:
     return dtype.name
 
 
-def as_array(value: Any) -> Array | None:
+def as_array(value: Value) -> Array | None:
     """The plain array behind an ndarray, a NumPy scalar or a tensor; None for anything else."""
     if isinstance(value, Array):
         return value
@@ -116,7 +122,7 @@ def as_array(value: Any) -> Array | None:
     return None if found is None else Array(found[0].copy(), "torch", *found[1:])
 
 
-def tensor_of(array: Array) -> Any:
+def tensor_of(array: Array) -> "Tensor":
     """A new tensor with an array's numbers, made past the hooks and whatever replaces torch's
     functions."""
     importlib.import_module("torch")
@@ -125,7 +131,7 @@ def tensor_of(array: Array) -> Any:
     return known.make(array.data.copy(), array.dtype)
 
 
-def bytes_of(value: Any) -> bytes | None:
+def bytes_of(value: Value) -> bytes | None:
     """The numbers of an ndarray or a tensor as bytes, row by row; None where `as_array` gives None.
 
     They show whether the numbers are the same as before, without a copy in between.

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from autograder.student.engine.arrays import Array, as_array
+from autograder.student.engine.arrays import Array, Value, as_array
 from autograder.student.engine.compare import (
     GRADIENT_FACTOR,
     NEARLY,
@@ -100,7 +99,7 @@ def results_found(trial: Trial, slack: float = 1.0) -> list[Finding]:
     return [f if f.passed else replace(f, step=i) for i, f in found]
 
 
-def values_wanted(run: Run, expected: Record) -> Any:
+def values_wanted(run: Run, expected: Record) -> Value:
     """What results are compared with: a Python number that comes of tensors in float32 has their
     digits."""
     some = any(isinstance(value, float) for value in expected.values)
@@ -227,7 +226,9 @@ _PRECISION = (
 )
 
 
-def _same_dtype(value: Any, expected: Any, what: str = "the result", parts: Names = ()) -> Finding:
+def _same_dtype(
+    value: Value, expected: Value, what: str = "the result", parts: Names = ()
+) -> Finding:
     if isinstance(expected, (tuple, list)):
         if not isinstance(value, (tuple, list)) or len(value) != len(expected):
             return wrong(expected_got(what, expected, value), "kind")
@@ -299,7 +300,7 @@ def _stays(trial: Trial) -> Finding:
     return Finding(True)
 
 
-def _left_behind(value: Any, expected: Any, what: str = "the result", parts: Names = ()) -> str:
+def _left_behind(value: Value, expected: Value, what: str = "the result", parts: Names = ()) -> str:
     """What part of a result is on the CPU and should be elsewhere; empty if none.
 
     A list is a report to read, such as the best sequences: that may lie anywhere.
@@ -356,25 +357,25 @@ def _argument(name: str, arguments: Sequence[str]) -> str:
 # --- helpers for declarations -------------------------------------------------------------------
 
 
-def plain(value: Any) -> np.ndarray | None:
+def plain(value: Value) -> np.ndarray | None:
     """The numbers of a result or an argument as float64, or None if it holds none."""
     value = value.array if isinstance(value, StridedArray) else value
     array = numeric(value) or as_array(value)
     return None if array is None else array.data.astype(np.float64)
 
 
-def numbers_of(value: Any) -> np.ndarray:
+def numbers_of(value: Value) -> np.ndarray:
     """The same, where there are some for certain."""
     assert (found := plain(value)) is not None, type(value).__name__
     return found
 
 
-def part(value: Any, index: int) -> Any:
+def part(value: Value, index: int) -> Value:
     """One part of a tuple; None where there is no such part."""
     return value[index] if isinstance(value, (tuple, list)) and len(value) > index else None
 
 
-def not_rows_of_one(weights: Any) -> str | None:
+def not_rows_of_one(weights: Value) -> str | None:
     """Why weights are not non-negative with rows that sum to 1; None if they are."""
     numbers = plain(weights)
     if numbers is None:

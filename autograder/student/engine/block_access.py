@@ -8,11 +8,11 @@ TRUST BOUNDARY. This runs in the same process as the answer. The code comes from
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
 
 from autograder.student import course
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.code_origin import register_again
 
 ABSENT = "it is not there while yours is judged"
@@ -24,14 +24,14 @@ class UnavailableBlock:
     def __init__(self, module: ModuleType, name: str):
         self._module, self._name = module, name
 
-    def _block(self) -> Any:
+    def _block(self) -> Value:
         try:
             return vars(self._module)[self._name]
         except KeyError:
             told = f"{self._module.__name__}.{self._name} is a right answer to an exercise"
             raise RuntimeError(f"{told}: {ABSENT}") from None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Value, **kwargs: Value) -> Value:
         return self._block()(*args, **kwargs)
 
     def __mro_entries__(self, bases: tuple) -> tuple:
@@ -65,7 +65,7 @@ class BlockPackage:
             register_again(place)
 
 
-def _looked_up_in(module: ModuleType, known: frozenset[str]) -> Any:
+def _looked_up_in(module: ModuleType, known: frozenset[str]) -> Callable[[str], UnavailableBlock]:
     def __getattr__(name: str) -> UnavailableBlock:  # noqa: N807  (Python looks for this name)
         if name in known:
             return UnavailableBlock(module, name)

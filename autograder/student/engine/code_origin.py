@@ -18,9 +18,9 @@ from functools import lru_cache
 from importlib import import_module
 from itertools import takewhile
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
-from typing import Any
 
 from autograder.student import course
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.ready_made import CONCEPTS, computes
 from autograder.student.engine.runs import BLOCKS
 
@@ -46,7 +46,7 @@ class CodeOrigin:
     owner: Owner
     label: str | None
     code: CodeType
-    globals: dict[str, Any] | None = None
+    globals: dict[str, object] | None = None
     names: frozenset[str] = field(default=frozenset(), repr=False)
 
 
@@ -131,7 +131,7 @@ def _named_like(label: str) -> frozenset[str]:
     return parts.union(*({name.rpartition(".")[2] for name in names} for names in whole))
 
 
-def _is_foreign(value: Any) -> bool:
+def _is_foreign(value: Value) -> bool:
     """Whether a value can be called, or holds what can, and is not the course's."""
     if type(value) in (tuple, list):
         return any(map(_is_foreign, value))
@@ -140,7 +140,7 @@ def _is_foreign(value: Any) -> bool:
     return callable(value) and not any(id(code) in _KNOWN for code in own_codes(value))
 
 
-def own_codes(thing: Any) -> Iterator[CodeType]:
+def own_codes(thing: Value) -> Iterator[CodeType]:
     """The code of a function, a method's function or a class, and of an object's class."""
     thing = thing.__func__ if type(thing) is MethodType else thing
     if not isinstance(thing, FunctionType | type):
@@ -199,7 +199,7 @@ def _register(module: ModuleType, owner: Owner) -> None:
             _KNOWN[id(code)] = CodeOrigin(owner, label, code, ours, names)
 
 
-def _all_names(thing: Any, others: dict[str, Any]) -> set[str]:
+def _all_names(thing: Value, others: dict[str, object]) -> set[str]:
     """What a thing of a module and what it names there name, in lower case."""
     found: set[str] = set()
     todo, done = [thing], set[int]()
@@ -225,9 +225,9 @@ def _whose_module(name: str) -> Owner:
     return Owner.COURSE if name in _EXERCISES else Owner.LIBRARY
 
 
-def codes_of(thing: Any) -> Iterator[CodeType]:
+def codes_of(thing: Value) -> Iterator[CodeType]:
     """The code of a function, or of a class's own methods, with all that is nested in it."""
-    todo: list[Any] = [thing]
+    todo: list[Value] = [thing]
     while todo:
         thing = todo.pop()
         if isinstance(thing, type):
@@ -243,7 +243,7 @@ def codes_of(thing: Any) -> Iterator[CodeType]:
             todo += [getattr(thing, "__code__", None), getattr(thing, "__wrapped__", None)]
 
 
-def _is_own(thing: Any, module: ModuleType) -> bool:
+def _is_own(thing: Value, module: ModuleType) -> bool:
     return getattr(thing, "__module__", None) == module.__name__
 
 

@@ -7,10 +7,11 @@ kinds that `values.decode` builds, and are never asked to compare or describe th
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.runs import Finding, Names
 from autograder.student.engine.values import Array, Opaque
 from autograder.student.engine.words import (
@@ -45,8 +46,8 @@ def tolerance(expected: Array) -> tuple[float, float]:
 
 
 def compare(
-    value: Any,
-    expected: Any,
+    value: Value,
+    expected: Value,
     what: str = "the result",
     *,
     slack: float = 1.0,
@@ -147,7 +148,7 @@ def _extent(bad: np.ndarray) -> str:
     return ""
 
 
-def agrees(value: Any, expected: Any, *, slack: float = 1.0) -> bool:
+def agrees(value: Value, expected: Value, *, slack: float = 1.0) -> bool:
     """Whether `compare` passes, without saying why not: several times as fast."""
     if isinstance(expected, (tuple, list)):
         alike = isinstance(value, (tuple, list)) and len(value) == len(expected)
@@ -236,7 +237,7 @@ def _tuple_of(expected: tuple, parts: Names) -> str:
     return "(" + ", ".join(_name(part)[0].removeprefix("the ") for part in parts) + ")"
 
 
-def _name(part: Any) -> tuple[str, Names]:
+def _name(part: str | tuple[str, Names]) -> tuple[str, Names]:
     return part if isinstance(part, tuple) else (part, ())
 
 
@@ -257,7 +258,7 @@ def _what_is_right(finding: Finding, names: Sequence[str], found: Sequence[Findi
     return replace(finding, message=f"{finding.message}; {told}")
 
 
-def numeric(value: Any) -> Array | None:
+def numeric(value: Value) -> Array | None:
     if isinstance(value, Array):
         return value
     if isinstance(value, (bool, int, float)):
@@ -266,7 +267,7 @@ def numeric(value: Any) -> Array | None:
     return None
 
 
-def in_fewer_digits(value: Any, expected: Any) -> bool:
+def in_fewer_digits(value: Value, expected: Value) -> bool:
     """Whether numbers all fit into a narrower dtype than theirs, which right ones do not."""
     if isinstance(value, tuple | list) and isinstance(expected, tuple | list):
         return any(in_fewer_digits(*pair) for pair in zip(value, expected, strict=False))
@@ -277,7 +278,7 @@ def in_fewer_digits(value: Any, expected: Any) -> bool:
     return _fit(given.data, bits) and not _fit(wanted.data, bits)
 
 
-def of_float32(value: Any, expected: Any) -> bool:
+def of_float32(value: Value, expected: Value) -> bool:
     """Whether some numbers that are float64 in a right answer are float32, or have its digits."""
     if isinstance(value, tuple | list) and isinstance(expected, tuple | list):
         return any(of_float32(*pair) for pair in zip(value, expected, strict=False))
@@ -296,7 +297,7 @@ def _fit(numbers: np.ndarray, bits: int) -> bool:
     return bool((scaled == np.round(scaled)).all())
 
 
-def as_if_rounded(known: Any) -> Any:
+def as_if_rounded(known: Value) -> Value:
     """A known result, whose Python numbers may come from float32 or float64, whichever an answer
     computes in."""
     if isinstance(known, float):
@@ -306,7 +307,7 @@ def as_if_rounded(known: Any) -> Any:
     return known
 
 
-def expected_got(what: str, expected: Any, value: Any) -> str:
+def expected_got(what: str, expected: Value, value: Value) -> str:
     return f"{what}: expected {describe(expected)}, got {describe(value)}"
 
 

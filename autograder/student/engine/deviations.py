@@ -5,8 +5,8 @@ The records come from outside and are only data; every function here takes them 
 """
 
 from collections.abc import Sequence
-from typing import Any
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.runs import Record, Run
 from autograder.student.engine.state import MEMORY
 from autograder.student.engine.values import Array
@@ -42,7 +42,7 @@ def stopped_by_autograd(record: Record) -> bool:
     return raised is not None and any(words in raised.message for words in _IN_PLACE)
 
 
-def _other_dtypes(value: Any, expected: Any) -> set[str]:
+def _other_dtypes(value: Value, expected: Value) -> set[str]:
     if isinstance(value, Array) and isinstance(expected, Array):
         return {value.dtype} - {expected.dtype}
     if isinstance(value, tuple | list) and isinstance(expected, tuple | list):

@@ -6,10 +6,11 @@ knows the inputs and nothing else.
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.values import Array
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Draw:
 Runs = Callable[[Draw], Sequence["Run"]]  # draws the runs of an aspect
 
 
-def tensor(data: Any, dtype: str | None = None) -> Array:
+def tensor(data: Value, dtype: str | None = None) -> Array:
     """An array that arrives as a torch tensor, of the given dtype or else its own."""
     data = np.asarray(data)
     data = data if dtype is None or dtype == "bfloat16" else data.astype(dtype)

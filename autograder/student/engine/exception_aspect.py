@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from autograder.student.engine.aspects import Runs, raised_finding, with_call
 from autograder.student.engine.compare import worst, wrong
@@ -17,7 +16,7 @@ def raises(
     runs: Runs,
     error: type[Exception],
     *,
-    naming: Callable[[Run], Sequence[Any]] = lambda run: (),
+    naming: Callable[[Run], Sequence[object]] = lambda run: (),
 ) -> Aspect:
     """Each run ends in `error`, whose text holds everything that `naming(run)` lists."""
 
@@ -27,13 +26,13 @@ def raises(
     return Aspect(title, points, hint, runs, judge)
 
 
-def _with_its_call(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Finding:
+def _with_its_call(trial: Trial, error: type[Exception], naming: Sequence[object]) -> Finding:
     finding = _raises(trial, error, naming)
     told = finding.passed or finding.kind == "mismatch"
     return finding if told else with_call(finding, trial, len(trial.record.values))
 
 
-def _raises(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Finding:
+def _raises(trial: Trial, error: type[Exception], naming: Sequence[object]) -> Finding:
     raised = trial.record.raised
     if raised is None:
         return wrong(f"expected {_a(error)}, got {describe(trial.record.value)}")
@@ -53,7 +52,7 @@ def _a(error: type[Exception]) -> str:
     return f"{'an' if error.__name__[0] in 'AEIO' else 'a'} {error.__name__}"
 
 
-def _names(message: str, part: Any) -> bool:
+def _names(message: str, part: object) -> bool:
     """Whether a message contains a word, or a number as a whole: 4 is not in 14, 40 or 4.5."""
     number = isinstance(part, int | float)
     text = re.escape(str(part))

@@ -11,26 +11,26 @@ from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
 from types import CellType, CodeType, FunctionType
-from typing import Any
 
 from autograder.student import course
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.code_origin import is_library
 
 _CONTAINERS = dict | list | set
 _MOST = 40  # functions
 
 
-def fresh_copy(function: Any) -> Any:
+def fresh_copy(function: Value) -> Value:
     """The copy; anything but a function of Python is given back as it is."""
     return _Copies().copy_of(function)
 
 
 class _Copies:
     def __init__(self) -> None:
-        self.made: dict[int, Any] = {}
-        self.shadows: dict[int, dict[str, Any]] = {}  # the copied namespaces, by the originals'
+        self.made: dict[int, Value] = {}
+        self.shadows: dict[int, dict[str, Value]] = {}  # the copied namespaces, by the originals'
 
-    def copy_of(self, thing: Any) -> Any:
+    def copy_of(self, thing: Value) -> Value:
         """What takes the place of a function, of a container, or of anything else."""
         if id(thing) in self.made:
             return self.made[id(thing)]

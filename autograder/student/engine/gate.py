@@ -11,10 +11,10 @@ refer to one array a thousand times, or hold what no call could have returned.
 
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.observe import MOST
 from autograder.student.engine.runs import RaisedException, Record, Run
 from autograder.student.engine.state import MEMORY, STATE
@@ -67,7 +67,7 @@ def _cut(raised: RaisedException) -> RaisedException:
     return RaisedException(types, *texts)
 
 
-def _slopes(record: Record, expected: Record) -> dict[str, Any]:
+def _slopes(record: Record, expected: Record) -> dict[str, Value]:
     """The gradients that were asked for: those that the reference has, too, and those with respect
     to a few parameters of the answer's own."""
     right = expected.gradients
@@ -76,11 +76,11 @@ def _slopes(record: Record, expected: Record) -> dict[str, Any]:
     return {name: slope for name, slope in record.gradients.items() if name in asked}
 
 
-def _arguments_of(run: Run) -> list[Any]:
+def _arguments_of(run: Run) -> list[Value]:
     return [part for step in run.steps for part in (step.args, step.kwargs)]
 
 
-def _size(value: Any) -> tuple[int, int]:
+def _size(value: Value) -> tuple[int, int]:
     """How many items and how many numbers a value of ours holds."""
     value = value.array if isinstance(value, StridedArray) else value
     data = value.data if isinstance(value, Array) else value
@@ -110,7 +110,7 @@ class _Room:
             self.numbers += TIMES * expected[1]
         return items <= self.items and numbers <= self.numbers
 
-    def fill(self, value: Any) -> Any:
+    def fill(self, value: Value) -> Value:
         """The value as far as there is room; what is not, in words."""
         items = numbers = 0
         if isinstance(value, Array):

@@ -8,9 +8,12 @@ TRUST BOUNDARY. This runs in the same process as the answer, like `probe`.
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from autograder.student.engine.state import form_of, write
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 # what a class or an object may override
 _METHODS = (
@@ -27,7 +30,7 @@ class _Unusual(Exception):
     """A module that torch has to load."""
 
 
-def load(module: Any, tensors: Mapping[str, Any]) -> None:
+def load(module: "nn.Module", tensors: Mapping[str, "Tensor"]) -> None:
     """Load a state dict, in which buffers may be missing: those are left unchanged. So may other
     names of what it loads.
 
@@ -42,7 +45,7 @@ def load(module: Any, tensors: Mapping[str, Any]) -> None:
         module.load_state_dict(kept | dict(tensors))
 
 
-def _copy_numbers(module: Any, tensors: Mapping[str, Any]) -> bool:
+def _copy_numbers(module: "nn.Module", tensors: Mapping[str, "Tensor"]) -> bool:
     """Whether the numbers could be copied; if not, what was copied will be loaded again."""
     import torch
 
@@ -65,7 +68,7 @@ def _copy_numbers(module: Any, tensors: Mapping[str, Any]) -> bool:
     return True
 
 
-def _places(module: Any, prefix: str = "") -> Iterator[tuple[str, Any, bool]]:
+def _places(module: "nn.Module", prefix: str = "") -> Iterator[tuple[str, "Tensor", bool]]:
     """Names and tensors of a state dict, in its order, and which of them are buffers."""
     own = vars(module)
     kind: type = type(module)

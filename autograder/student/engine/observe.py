@@ -15,13 +15,13 @@ seen proves nothing. No mark is earned here.
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from sys import _getframe  # taken now, before an answer can replace it
 from types import CodeType, FrameType
-from typing import Any
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.code_origin import (
     BLOCKS,
     CodeOrigin,
@@ -52,7 +52,7 @@ class Observer:
         self.seen: dict[str, str] = {}
         self.differentiates = False  # the probe takes gradients
         self.met = False  # something of them, whoever ran it, in what the gradients are of
-        self.handed: list[Any] = []
+        self.handed: list[Value] = []
         ours = (f"{BLOCKS}.", f"!{BLOCKS}.")
         below = not all(pattern.startswith(ours) for pattern in self.patterns)
         there = self.patterns and "torch" in sys.modules  # without torch, nothing of it runs
@@ -84,7 +84,7 @@ class Observer:
         if name not in self.seen and len(self.seen) < MOST:
             self.seen[name] = line_in_answer(frame) if frame is not None else ""
 
-    def saw(self, name: str, node: Any = None) -> None:
+    def saw(self, name: str, node: Value = None) -> None:
         """Note an operation (of this node of the graph of gradients, if any), and whose it is."""
         matches = is_match(name, self.patterns)
         self.met = self.met or (matches and not self.differentiates)
@@ -126,7 +126,7 @@ class Observer:
         return given and is_own_doing(frame, known, label)
 
 
-def hand_out(thing: Any) -> None:
+def hand_out(thing: Value) -> None:
     """Tell the observer what a run hands to an answer: a function, a module or another object."""
     observer = _Current.observer
     if observer is not None:
@@ -165,10 +165,10 @@ def is_forbidden(name: str, patterns: tuple[str, ...]) -> bool:
 class _Hook:
     """A torch mode, with the C functions for the stack that it belongs to."""
 
-    mode: Any
+    mode: AbstractContextManager
     depth: Callable[[], int]
-    at: Callable[[int], Any]
-    push: Callable[[Any], None]
+    at: Callable[[int], object]
+    push: Callable[..., None]
     pop: Callable[[], None]
 
     def put_on(self) -> int:
@@ -276,7 +276,7 @@ def _out_of_view(frame: FrameType | None, functions: CodeType) -> bool:
     return False
 
 
-def _is_its_own(method: Any) -> bool:
+def _is_its_own(method: Callable) -> bool:
     """Whether a class of tensors has such a method of its own, not torch's."""
     import torch
 
@@ -289,7 +289,7 @@ def _is_its_own(method: Any) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _keys(func: Any) -> frozenset[str]:
+def _keys(func: Value) -> frozenset[str]:
     """Under which keys an operator would be implemented in Python."""
     if not hasattr(func, "_schema"):  # an operator of a higher order
         return frozenset()
@@ -305,7 +305,7 @@ _KINDS = (
 )
 
 
-def _run_in_view(func: Any, args: tuple, kwargs: dict) -> Any:
+def _run_in_view(func: Value, args: tuple, kwargs: dict) -> Value:
     """Run an operator that is implemented in Python with the hooks on again inside."""
     import torch
     from torch.utils._pytree import tree_leaves
@@ -327,7 +327,7 @@ def _run_in_view(func: Any, args: tuple, kwargs: dict) -> Any:
                 _Current.observer.note(TAKEN_OFF, None)
 
 
-def _with_tensors(func: Any, args: tuple) -> tuple | None:
+def _with_tensors(func: Value, args: tuple) -> tuple | None:
     """The arguments with numbers turned into the tensors that the schema expects; None if none are.
 
     The constants of a traced function reach a dispatch mode as numbers, which torch then rejects.
@@ -350,19 +350,19 @@ def accompany_threads() -> None:
     threading.setprofile(_join_in)
 
 
-def _join_in(frame: FrameType, event: str, arg: Any) -> None:
+def _join_in(frame: FrameType, event: str, arg: object) -> None:
     """Runs first in such a thread."""
     sys.setprofile(None)
     for hook in _hooks(True) if "torch" in sys.modules else ():
         hook.push(hook.mode)
 
 
-_NAMES: dict[Any, str] = {}
+_NAMES: dict[Value, str] = {}
 _IS, _HEAP = type.__dict__["__flags__"].__get__, 1 << 9  # the flag of a class made in Python
 
 
 @lru_cache(maxsize=1)
-def _torchs_own() -> tuple[type[Any], type[Any], Callable[[Any], str | None]]:
+def _torchs_own() -> tuple[type[Value], type[Value], Callable[[Value], str | None]]:
     """What tells operators and their names, taken with the hooks, before an answer can."""
     from torch._ops import OpOverload, OpOverloadPacket
     from torch.overrides import resolve_name
@@ -370,7 +370,7 @@ def _torchs_own() -> tuple[type[Any], type[Any], Callable[[Any], str | None]]:
     return OpOverload, OpOverloadPacket, resolve_name
 
 
-def _name(func: Any) -> str:
+def _name(func: Value) -> str:
     """The dotted name of the function a hook was called for; empty for an attribute access, but
     that to the graph of gradients, whose nodes can be called one by one."""
     try:
@@ -384,7 +384,7 @@ def _name(func: Any) -> str:
         return _name_once(func)
 
 
-def _name_once(func: Any) -> str:
+def _name_once(func: Value) -> str:
     operator, packet, resolve_name = _torchs_own()
     if getattr(func, "__name__", "") in ("__get__", "__set__"):
         of = getattr(getattr(func, "__self__", None), "__name__", "")

@@ -6,9 +6,13 @@ text, which is cut and cleaned before it is shown.
 
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
-from typing import Any
+from typing import TYPE_CHECKING
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.words import describe_codes, describe_shape
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 _CONTAINERS: dict[type, str] = {
     list: "nn.ModuleList",
@@ -22,7 +26,7 @@ class ParameterMismatch(RuntimeError):
     """The parameters of a module are not those that are expected."""
 
 
-def describe_mismatch(module: Any, tensors: Mapping[str, Any]) -> str:
+def describe_mismatch(module: "nn.Module", tensors: Mapping[str, "Tensor"]) -> str:
     """What keeps a state dict from being loaded; empty if nothing is seen."""
     own = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     buffers = {name for name, _ in module.named_buffers()}
@@ -54,7 +58,7 @@ def describe_mismatch(module: Any, tensors: Mapping[str, Any]) -> str:
     return "; ".join(told[:_SHOWN]) + more
 
 
-def _containers(module: Any) -> Iterator[tuple[str, Any]]:
+def _containers(module: "nn.Module") -> Iterator[tuple[str, list | tuple | dict]]:
     """Plain lists, tuples and dictionaries of modules, which are attributes, and where they are."""
     from torch import nn
 
@@ -66,7 +70,7 @@ def _containers(module: Any) -> Iterator[tuple[str, Any]]:
                     yield f"{prefix}.{name}".lstrip("."), value
 
 
-def _is_plain(module: Any, name: str) -> bool:
+def _is_plain(module: Value, name: str) -> bool:
     """Whether a tensor stands where a parameter of this name is expected."""
     from torch import Tensor
 
@@ -77,7 +81,10 @@ def _is_plain(module: Any, name: str) -> bool:
 
 
 def _pair_names(
-    surplus: list[str], missing: list[str], own: Mapping[str, Any], wanted: Mapping[str, Any]
+    surplus: list[str],
+    missing: list[str],
+    own: Mapping[str, tuple[int, ...]],
+    wanted: Mapping[str, tuple[int, ...]],
 ) -> list[tuple[str, str]]:
     """A module's own names with expected ones: of the same shape, the most alike first."""
 

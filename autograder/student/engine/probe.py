@@ -12,13 +12,12 @@ import traceback
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from autograder.student import course
 from autograder.student.engine import simulated_device
-from autograder.student.engine.arrays import Array, as_array, tensor_of
+from autograder.student.engine.arrays import Array, Value, as_array, tensor_of
 from autograder.student.engine.code_origin import is_library
 from autograder.student.engine.fresh_copy import fresh_copy
 from autograder.student.engine.loading import load
@@ -36,7 +35,7 @@ _RECIPES = (BLOCKS or "-", f"{course.package()}.exercises.", "autograder.student
 _FAR = 1_618_033_988
 
 
-def probe(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
+def probe(answer: Value, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
     """Make the run's calls on `answer` and record the results, or the exception that ended them.
 
     Operations that match the patterns in `watch` (see `Observer`) are recorded, too. Never raises
@@ -46,7 +45,7 @@ def probe(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ())
         return probe_within(answer, run, device, watch)
 
 
-def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
+def probe_within(answer: Value, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
     """Like `probe`, but leaves the global generators changed: for many runs
     `with preserve_generators()`.
 
@@ -60,12 +59,12 @@ def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str
     return replace(record, operations=dict(observer.seen)) if observer.seen else record
 
 
-def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record:
+def make_calls(answer: Value, run: Run, device: str, state: GlobalState) -> Record:
     """The calls alone: what `probe` puts back afterwards is not put back."""
-    values: list[Any] = []
-    early: list[Any] = []  # results as they were before arguments were written to
+    values: list[Value] = []
+    early: list[Value] = []  # results as they were before arguments were written to
     sent: list[tuple[list, dict]] = []
-    modules: dict[int, Any] = {}
+    modules: dict[int, Value] = {}
     stage = "build"
     try:
         function = fresh_copy(answer) if run.fresh else answer
@@ -112,7 +111,7 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
     return Record(shown, None, gradients, changed, state.differences())
 
 
-def snapshot(value: Any) -> Any:
+def snapshot(value: Value) -> Value:
     """A copy of a result in which arrays are `Array`; later changes to the result do not show."""
     array = as_array(value)
     if array is not None:
@@ -132,7 +131,7 @@ def snapshot(value: Any) -> Any:
     return Opaque(type(value).__name__)
 
 
-_PLAIN: dict[type, Callable[[Any], Any]] = {
+_PLAIN: dict[type, Callable[[Value], Value]] = {
     int: int.__int__,
     float: float.__float__,
     str: str.__str__,
@@ -143,7 +142,7 @@ class _LoadError(Exception):
     """The state dict does not fit the module."""
 
 
-def _build(answer: Any, run: Run, device: str, state: GlobalState) -> Any:
+def _build(answer: Value, run: Run, device: str, state: GlobalState) -> Value:
     first = "cpu" if run.simulated else device  # where a student would build it, too
     args, kwargs = _arguments(run.constructor, [], first, False, {})
     given = [*args, *kwargs.values()]
@@ -160,7 +159,7 @@ def _build(answer: Any, run: Run, device: str, state: GlobalState) -> Any:
     return built
 
 
-def _move(thing: Any, device: str) -> Any:
+def _move(thing: Value, device: str) -> Value:
     """A tensor or a module on another device."""
     if device != ELSEWHERE:
         return thing.to(device)
@@ -168,7 +167,7 @@ def _move(thing: Any, device: str) -> Any:
     return simulated_device.move_module(thing) if module else simulated_device.move_tensor(thing)
 
 
-def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
+def _load(built: Value, state: Mapping[str, Value], device: str) -> None:
     tensors = {name: materialise(value, device) for name, value in state.items()}
     wide = _wide(tensors.values())
     try:
@@ -182,17 +181,17 @@ def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
         raise _LoadError from ParameterMismatch(told) if told else error
 
 
-def _wide(tensors: Iterable[Any]) -> set[Any]:
+def _wide(tensors: Iterable[Value]) -> set[Value]:
     """The floating-point dtypes among those of some tensors."""
     return {dtype for dtype, _ in map(form_of, tensors) if dtype.is_floating_point}
 
 
 def _arguments(
-    step: Step, values: list, device: str, gradients: bool, modules: dict[int, Any]
+    step: Step, values: list, device: str, gradients: bool, modules: dict[int, Value]
 ) -> tuple[list, dict]:
     """The arguments of a step; what other steps get again is added to the `modules`, by recipe."""
 
-    def made(arg: Any) -> Any:
+    def made(arg: Value) -> Value:
         if id(arg) in modules:
             return modules[id(arg)]
         live = materialise(arg, device, values, gradients)
@@ -203,7 +202,7 @@ def _arguments(
     return [made(arg) for arg in step.args], {k: made(arg) for k, arg in step.kwargs.items()}
 
 
-def materialise(value: Any, device: str, values: list | tuple = (), gradients: bool = False) -> Any:
+def materialise(value: Value, device: str, values: Sequence = (), gradients: bool = False) -> Value:
     """The live object that a run's argument describes: arrays, tensors, built modules."""
     if isinstance(value, np.ndarray):
         return value.copy()
@@ -230,7 +229,7 @@ def materialise(value: Any, device: str, values: list | tuple = (), gradients: b
     return value
 
 
-def _as_view(whole: Any, gradients: bool) -> Any:
+def _as_view(whole: Value, gradients: bool) -> Value:
     """A view with the same numbers: every second one in memory, the first axis fastest.
 
     So it cannot be flattened without a copy, unless it is a vector.
@@ -246,7 +245,7 @@ def _as_view(whole: Any, gradients: bool) -> Any:
     return view.requires_grad_() if gradients and view.is_floating_point() else view
 
 
-def _cook(recipe: Recipe, device: str) -> Any:
+def _cook(recipe: Recipe, device: str) -> Value:
     module_name, _, attribute = recipe.name.partition(":")
     if not module_name.startswith(_RECIPES):
         raise ValueError(f"{recipe.name} is not a recipe")
@@ -278,7 +277,7 @@ def _pairs(step: Step, args: list, kwargs: dict):
         yield name, step.kwargs[name], after
 
 
-def _differs(before: Any, after: Any) -> bool:
+def _differs(before: Value, after: Value) -> bool:
     before = before.array if isinstance(before, StridedArray) else before
     if isinstance(before, Mapping):
         same = isinstance(after, Mapping) and [*before] == [*after]
@@ -297,8 +296,8 @@ def _differs(before: Any, after: Any) -> bool:
 
 
 def _gradients(
-    target: Any, values: list, sent: list[tuple[list, dict]], expected: Container[str]
-) -> dict[str, Any]:
+    target: Value, values: list, sent: list[tuple[list, dict]], expected: Container[str]
+) -> dict[str, Array | None]:
     import torch
 
     total = 0.0
@@ -307,7 +306,7 @@ def _gradients(
             places = torch.arange(result.numel(), dtype=torch.float32, device="cpu")
             weights = torch.cos(places * 0.7 + 0.3)  # whose last digits depend on the device
             total = total + (result * weights.to(result).reshape(result.shape)).sum()
-    leaves: dict[str, Any] = {}
+    leaves: dict[str, Value] = {}
     for i, (args, kwargs) in enumerate(sent):
         prefix = f"{i}." if len(sent) > 1 else ""
         named = [*((str(j), arg) for j, arg in enumerate(args)), *kwargs.items()]
@@ -332,7 +331,7 @@ def _gradients(
     return dict.fromkeys(leaves) | {k: None if g is None else as_array(g) for k, g in found}
 
 
-def _tensors(value: Any):
+def _tensors(value: Value) -> Iterator[Value]:
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -353,7 +352,7 @@ def preserve_generators() -> Iterator[None]:
     finally:
         np.random.set_state(numpys)
         random.setstate(pythons)
-        if torchs is not None:
+        if torch is not None:
             torch.set_rng_state(torchs)
 
 

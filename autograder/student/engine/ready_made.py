@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch.autograd.graph import Node
 
 FILE = Path(__file__).with_name("ready_made.json")
 _LISTED = json.loads(FILE.read_text("utf-8"))
@@ -44,7 +47,7 @@ def computes(name: str, concept: str) -> bool:
     return not names.isdisjoint(parts) or not names.isdisjoint(wholes)
 
 
-def is_backward_of(node: Any) -> bool:
+def is_backward_of(node: "Node | None") -> bool:
     """Whether a node of torch's own is the backward pass of something ready-made, seen before."""
     import torch
 

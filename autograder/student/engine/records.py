@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.runs import RaisedException, Record, Run, Step
 from autograder.student.engine.values import Array, WireError
 
 
-def run_tree(run: Run) -> dict[str, Any]:
+def run_tree(run: Run) -> dict[str, object]:
     """A run as a tree that `values.encode` takes."""
     flags = [run.training, run.gradients, run.seed, run.random]
     if run.simulated:
@@ -21,12 +21,12 @@ def run_tree(run: Run) -> dict[str, Any]:
     }
 
 
-def _step_tree(step: Step) -> dict[str, Any]:
+def _step_tree(step: Step) -> Mapping[str, object]:
     tree = {"args": tuple(step.args), "kwargs": dict(step.kwargs), "method": step.method}
     return tree if step.into is None else {**tree, "into": step.into}
 
 
-def record_tree(record: Record) -> dict[str, Any]:
+def record_tree(record: Record) -> dict[str, object]:
     """A record as a tree that `values.encode` takes."""
     raised = record.raised
     return {
@@ -44,7 +44,7 @@ def on_device(record: Record, device: str) -> Record:
     """A record made on the CPU, relabelled for another device, which sets its tolerances."""
     kind = device.partition(":")[0]
 
-    def move(value: Any) -> Any:
+    def move(value: Value) -> Value:
         if isinstance(value, Array):
             return replace(value, device=kind) if value.kind == "torch" else value
         if isinstance(value, tuple | list):
@@ -58,7 +58,7 @@ def on_device(record: Record, device: str) -> Record:
     return replace(record, values=move(record.values), gradients=move(record.gradients))
 
 
-def record_from(tree: Any) -> Record:
+def record_from(tree: Value) -> Record:
     """The record that a tree describes; hostile trees raise a `WireError`, never another type."""
     try:
         raised = tree["raised"]
@@ -79,7 +79,7 @@ def record_from(tree: Any) -> Record:
         raise WireError(f"not a record ({error})") from None
 
 
-def _text(value: Any) -> str:
+def _text(value: Value) -> str:
     """A text, which nothing else is made into: it might take long."""
     if type(value) is not str:
         raise WireError("not a text")

@@ -4,10 +4,10 @@ TRUST BOUNDARY. This runs in the same process as the answer, like `probe`, and s
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.state import (
     form_of,
     needs_gradient,
@@ -17,7 +17,7 @@ from autograder.student.engine.state import (
 )
 
 
-def rewritten(old: Any, new: Any) -> Any:
+def rewritten(old: Value, new: Value) -> Value:
     """The old objects, with what the new ones hold: arrays, tensors, modules' parameters, lists and
     mappings, and tuples of them. The new one itself where that cannot be written into the old."""
     if type(old) is not type(new):
@@ -45,7 +45,7 @@ def rewritten(old: Any, new: Any) -> Any:
         return new
 
 
-def _of_torch(old: Any, new: Any) -> Any:
+def _of_torch(old: Value, new: Value) -> Value:
     torch = torch_if_imported()
     if torch is None:
         return new
@@ -62,5 +62,5 @@ def _of_torch(old: Any, new: Any) -> Any:
     return old
 
 
-def _form(named: tuple[str, Any]) -> Any:
+def _form(named: tuple[str, Value]) -> tuple[str, object]:
     return named[0], form_of(named[1])

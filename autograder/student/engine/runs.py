@@ -15,7 +15,7 @@ import numpy as np
 
 from autograder.student import course
 from autograder.student.engine.draw import Draw, Runs, tensor
-from autograder.student.engine.values import Array, Previous, Recipe, StridedArray
+from autograder.student.engine.values import Array, Previous, Recipe, StridedArray, Value
 
 __all__ = [
     "Array", "Aspect", "Draw", "Exercise", "Finding", "Previous", "RaisedException", "Recipe",
@@ -75,7 +75,7 @@ class Run:
 
     steps: tuple[Step, ...]
     init: Step | None = None
-    state: Mapping[str, Any] | None = None
+    state: Mapping[str, Value] | None = None
     training: bool = False
     gradients: bool = False
     seed: int = 0
@@ -91,20 +91,20 @@ class Run:
         return self.init
 
     @property
-    def parameters(self) -> Mapping[str, Any]:
+    def parameters(self) -> Mapping[str, Value]:
         """The parameters to load, in a run that loads some."""
         assert self.state is not None
         return self.state
 
-    def then(self, *args: Any, **kwargs: Any) -> "Run":
+    def then(self, *args: object, **kwargs: object) -> "Run":
         """The same run with one more call of the same object."""
         return replace(self, steps=(*self.steps, Step(args, kwargs)))
 
-    def then_apply(self, *args: Any, **kwargs: Any) -> "Run":
+    def then_apply(self, *args: object, **kwargs: object) -> "Run":
         """The same run with one more step: the first argument, called with the others."""
         return replace(self, steps=(*self.steps, Step(args, kwargs, APPLY)))
 
-    def then_method(self, method: str, *args: Any, **kwargs: Any) -> "Run":
+    def then_method(self, method: str, *args: object, **kwargs: object) -> "Run":
         """The same run with one more call, of a method."""
         return replace(self, steps=(*self.steps, Step(args, kwargs, method)))
 
@@ -146,7 +146,7 @@ class Run:
         return self._recast("float64", "float32", ("torch", "numpy"))
 
     def _recast(self, old: str, new: str, kinds: Sequence[str] = ("torch",)) -> "Run | None":
-        found: list[Any] = []
+        found: list[Array | np.ndarray] = []
         cast = partial(_recast, old=old, new=new, found=found, kinds=kinds)
         steps = [
             replace(s, args=cast(s.args), kwargs=cast(s.kwargs))
@@ -157,7 +157,7 @@ class Run:
         return replace(self, steps=tuple(steps[:-1]), init=init, state=state) if found else None
 
 
-def _as_view(value: Any) -> Any:
+def _as_view(value: Value) -> Value:
     """A value with its arrays as views."""
     if isinstance(value, (np.ndarray, Array)):
         return StridedArray(value)
@@ -166,7 +166,9 @@ def _as_view(value: Any) -> Any:
     return tuple(map(_as_view, value)) if isinstance(value, tuple) else value
 
 
-def _recast(value: Any, old: str, new: str, found: list[Any], kinds: Sequence[str]) -> Any:
+def _recast(
+    value: Value, old: str, new: str, found: list[Array | np.ndarray], kinds: Sequence[str]
+) -> Value:
     """A value with its tensors of one dtype cast to another, and its arrays, if they are of these
     `kinds`; what is cast is added to `found`."""
     cast = partial(_recast, old=old, new=new, found=found, kinds=kinds)
@@ -186,7 +188,7 @@ def _recast(value: Any, old: str, new: str, found: list[Any], kinds: Sequence[st
     return tuple(map(cast, value)) if isinstance(value, tuple) else value
 
 
-def call(*args: Any, **kwargs: Any) -> Run:
+def call(*args: object, **kwargs: object) -> Run:
     """A run that calls a function once."""
     return Run((Step(args, kwargs),))
 
@@ -197,13 +199,13 @@ def as_argument(function: Callable) -> Recipe:
 
 
 def made_by(
-    function: Callable, *args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any
+    function: Callable, *args: object, state: Mapping[str, Value] | None = None, **kwargs: object
 ) -> Recipe:
     """What a function of the course returns, as an argument; `state` holds its parameters."""
     return Recipe(f"{function.__module__}:{function.__name__}", args, kwargs, state)
 
 
-def module(*args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
+def module(*args: object, state: Mapping[str, Value] | None = None, **kwargs: object) -> Run:
     """A run that builds a class; `.then(…)` adds the calls. `state` is loaded as its parameters."""
     return Run((), init=Step(args, kwargs), state=state)
 
@@ -234,14 +236,14 @@ class Record:
 
     values: tuple = ()
     raised: RaisedException | None = None
-    gradients: Mapping[str, Any] = field(default_factory=dict)
-    changed: Mapping[str, Any] = field(default_factory=dict)
+    gradients: Mapping[str, Value] = field(default_factory=dict)
+    changed: Mapping[str, Value] = field(default_factory=dict)
     side_effects: tuple[str, ...] = ()
     operations: Mapping[str, str] = field(default_factory=dict)
     rounding: float | Callable[[], float] = 0.0
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Value:
         """The last step's result."""
         return self.values[-1] if self.values else None
 
@@ -282,7 +284,7 @@ class Finding:
 
 
 # What the parts of a tuple are called: "the output"; ("the cache", ("its keys", "its values")).
-Names = tuple[Any, ...]
+Names = tuple["str | tuple[str, Names]", ...]
 
 
 @dataclass(frozen=True)

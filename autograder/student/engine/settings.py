@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +25,12 @@ _PRODUCTS = ("matmul", "conv", "rnn")  # what a processor may compute in fewer b
 class _Setting(NamedTuple):
     """A global setting: how it is read and written, and its value in a fresh process."""
 
-    read: Callable[[], Any]
-    write: Callable[[Any], None]
-    fresh: Any
+    read: Callable[[], object]
+    write: Callable[..., None]
+    fresh: object
 
 
-def _set_precision(core: Any, precision: tuple[str, ...]) -> None:
+def _set_precision(core: ModuleType, precision: tuple[str, ...]) -> None:
     """Set the precisions of products on a GPU, and cuDNN's older flag, which has to agree."""
     core._set_cudnn_allow_tf32(precision[1:] == ("tf32", "tf32"))
     for how, bits in zip(_PRODUCTS, precision, strict=True):
@@ -39,7 +40,7 @@ def _set_precision(core: Any, precision: tuple[str, ...]) -> None:
 _OF_TORCH: list[_Setting] = []
 
 
-def _settings(torch: Any) -> list[_Setting]:
+def _settings(torch: ModuleType) -> list[_Setting]:
     """torch's, taken once. Each writer takes what the reader gives."""
     if not _OF_TORCH:
         core = torch._C
@@ -104,7 +105,7 @@ def as_fresh() -> Iterator[None]:
         stack.enter_context(np.errstate(**loud))
         if any(action == "error" for action, *_ in warnings.filters):
             stack.enter_context(warnings.catch_warnings())
-            tables: Any = warnings  # whose type hides that its filters are a list
+            tables: ModuleType = warnings  # whose type hides that its filters are a list
             tables.filters[:] = [each for each in warnings.filters if each[0] != "error"]
             tables._filters_mutated()
         if depth < _DEPTH:
@@ -121,7 +122,7 @@ def as_fresh() -> Iterator[None]:
         yield
 
 
-def _write_back(values: Sequence[Any]) -> None:
+def _write_back(values: Sequence[object]) -> None:
     for setting, value in zip(_OF_TORCH, values, strict=True):
         if setting.read() != value:
             setting.write(value)

@@ -20,9 +20,16 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.state import parts_of
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from torch._ops import OpOverload
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
 
 ELSEWHERE = "elsewhere"  # a probe's name for the device, and a record's for a tensor on it
 SIMULATED = "meta"  # what torch calls it
@@ -57,7 +64,7 @@ class _Limit:
 
 
 @cache
-def _simulation() -> tuple[type, Any, Any]:
+def _simulation() -> tuple[type, "TorchFunctionMode", "TorchDispatchMode"]:
     """The class of the tensors, and the two modes for calls without a tensor argument."""
     import torch
     from torch.autograd import forward_ad
@@ -74,7 +81,7 @@ def _simulation() -> tuple[type, Any, Any]:
         __torch_function__ = torch._C._disabled_torch_function_impl
 
         @staticmethod
-        def __new__(cls, numbers: Any) -> Any:
+        def __new__(cls, numbers: "Tensor") -> "SimulatedTensor":
             made = wrapper(
                 cls,
                 numbers.size(),
@@ -92,12 +99,12 @@ def _simulation() -> tuple[type, Any, Any]:
             return run(func, args, kwargs or {})
 
         @property
-        def data(self) -> Any:
+        def data(self) -> "Tensor":
             return self.detach()
 
         @data.setter
-        def data(self, value: Any) -> None:
-            mine: Any = self
+        def data(self, value: Value) -> None:
+            mine: Value = self
             same = (
                 isinstance(value, SimulatedTensor) and value._numbers.shape == mine._numbers.shape
             )
@@ -120,13 +127,13 @@ def _simulation() -> tuple[type, Any, Any]:
         def get_device(self) -> int:
             raise NotSimulated("the answer asks for the number of its GPU")
 
-        def cuda(self, *_: Any, **__: Any) -> Any:
+        def cuda(self, *_: object, **__: object) -> "SimulatedTensor":
             return self
 
-        def tolist(self) -> Any:
+        def tolist(self) -> object:
             return self._numbers.tolist()
 
-        def numpy(self, *_: Any, **__: Any) -> Any:
+        def numpy(self, *_: object, **__: object) -> NoReturn:
             raise NotOnTheCpu(
                 "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the "
                 "tensor to host memory first."
@@ -134,13 +141,13 @@ def _simulation() -> tuple[type, Any, Any]:
 
         __array__ = numpy
 
-        def __repr__(self, *_: Any, **__: Any) -> str:
+        def __repr__(self, *_: object, **__: object) -> str:
             return repr(self._numbers)  # torch's own imports half of torch for a subclass
 
         def __format__(self, spec: str) -> str:
             return format(self.item() if self.dim() == 0 else repr(self), spec)
 
-        def __deepcopy__(self, memo: dict) -> Any:
+        def __deepcopy__(self, memo: dict) -> "SimulatedTensor":
             copied = SimulatedTensor(self._numbers.clone()).requires_grad_(self.requires_grad)
             if getattr(self, "_is_param", False):
                 copied._is_param = True
@@ -167,7 +174,7 @@ def _simulation() -> tuple[type, Any, Any]:
             made = func(*map(numbers_in, args), **{k: numbers_in(v) for k, v in kwargs.items()})
             return move_tensor(made) if far else made
 
-    def numbers_in(value: Any) -> Any:
+    def numbers_in(value: Value) -> Value:
         """Tensors in lists, replaced by the numbers that torch would read from them one by one."""
         if isinstance(value, SimulatedTensor):
             return value.tolist()
@@ -181,12 +188,12 @@ def _simulation() -> tuple[type, Any, Any]:
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             return run(func, args, kwargs or {})
 
-    def plain(value: Any) -> Any:
+    def plain(value: Value) -> Value:
         if isinstance(value, SimulatedTensor):
             return value._numbers
         return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
 
-    def wrapped(value: Any) -> Any:
+    def wrapped(value: Value) -> Value:
         if isinstance(value, tensor):
             if torch.is_inference_mode_enabled():  # a wrapper cannot be an inference tensor
                 with torch.inference_mode(False):
@@ -194,7 +201,7 @@ def _simulation() -> tuple[type, Any, Any]:
             return SimulatedTensor(value)
         return type(value)(map(wrapped, value)) if type(value) in (list, tuple) else value
 
-    def run(func: Any, args: tuple, kwargs: Mapping[str, Any]) -> Any:
+    def run(func: "OpOverload", args: tuple, kwargs: Mapping[str, Value]) -> Value:
         if forward_ad._current_level >= 0:  # `torch.func.jvp` of x * 2 would end the process
             raise NotSimulated("forward-mode differentiation does not follow the simulation")
         name, device = func._schema.name, kwargs.get("device")
@@ -221,7 +228,7 @@ def _simulation() -> tuple[type, Any, Any]:
     return SimulatedTensor, Makers(), Factories()
 
 
-def _tensors(value: Any, tensor: type) -> Iterator[Any]:
+def _tensors(value: Value, tensor: type["Tensor"]) -> Iterator["Tensor"]:
     if isinstance(value, tensor):
         yield value
     elif type(value) in (list, tuple):
@@ -239,7 +246,7 @@ def _refuse(name: str, args: tuple, far: list, near: list) -> None:
         return
     sized = [t for t in near if t.dim()]
     if name.startswith(_INDEXES):  # indices may come from the CPU, but not from elsewhere to it
-        values: Any = args[2] if len(args) > 2 else None
+        values: Value = args[2] if len(args) > 2 else None
         sized = [t for t in sized if t is values or t is args[0]]
     elif name.startswith(_FILLS):  # a single number is read, wherever it is
         far = [t for t in far if t.dim()]
@@ -253,7 +260,7 @@ def _refuse(name: str, args: tuple, far: list, near: list) -> None:
         )
 
 
-def _refuse_large(made: Iterator[Any]) -> None:
+def _refuse_large(made: Iterator["Tensor"]) -> None:
     """Raise if a tensor holds more numbers than the run allows; a view holds those it views."""
     for tensor in made:
         held = tensor.untyped_storage().nbytes() // tensor.itemsize
@@ -263,20 +270,20 @@ def _refuse_large(made: Iterator[Any]) -> None:
             )
 
 
-def move_tensor(tensor: Any) -> Any:
+def move_tensor(tensor: "Tensor") -> "Tensor":
     """A CPU tensor as one that says it is elsewhere."""
     numbers = tensor.detach()
     return _simulation()[0](numbers).requires_grad_(tensor.requires_grad)
 
 
-def move_module(module: Any) -> Any:
+def move_module(module: "nn.Module") -> "nn.Module":
     """A module whose parameters and buffers are elsewhere from now on, as after `.to(device)`:
     whatever else it keeps stays where it is."""
     import torch
 
     kind, known = _simulation()[0], {}
 
-    def new(tensor: Any) -> Any:
+    def new(tensor: "Tensor | None") -> "Tensor | None":
         if tensor is None or isinstance(tensor, kind):
             return tensor
         if id(tensor) not in known:
@@ -292,7 +299,7 @@ def move_module(module: Any) -> Any:
     return module
 
 
-def devices_of(value: Any) -> Any:
+def devices_of(value: Value) -> Value:
     """A result in which each tensor is replaced by where it is."""
     torch = sys.modules["torch"]
     if isinstance(value, torch.Tensor):

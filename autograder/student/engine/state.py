@@ -11,12 +11,19 @@ import importlib
 import random
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.random import mtrand
 
-from autograder.student.engine.arrays import bytes_of
+from autograder.student.engine.arrays import Value, bytes_of
+
+if TYPE_CHECKING:
+    from torch import Size, Tensor, dtype, nn
+
+    Form = tuple[dtype, Size]
 
 MEMORY = "the memory of an argument"
 MODES = "a module's train/eval mode"
@@ -38,16 +45,16 @@ STATE = (  # what `GlobalState` may find changed, besides an argument's memory
     FORM,
 )
 
-Reader = Callable[[], Any]
+Reader = Callable[[], object]
 _WORDS = 624  # of a Mersenne Twister, which makes as many numbers before it needs new ones
 
 
-def torch_if_imported() -> Any:
+def torch_if_imported() -> ModuleType | None:
     """torch, if it has been imported; waits while another thread imports it."""
     return None if sys.modules.get("torch") is None else importlib.import_module("torch")
 
 
-def _plain(part: Any) -> Any:
+def _plain(part: object) -> object:
     return part.tobytes() if isinstance(part, np.ndarray) else part
 
 
@@ -81,7 +88,7 @@ _TURNS = 500  # how often it may have made new ones: 300,000 draws
 _TWISTER, _READ = np.random.MT19937, ctypes.string_at
 
 
-def _numpy_drew(before: Any, now: Any) -> bool:
+def _numpy_drew(before: tuple | list, now: tuple | list) -> bool:
     same = isinstance(before, tuple) and before[0] is now[0] is True
     return same and _goes_on(before[1], now[1])
 
@@ -106,14 +113,14 @@ def _torch_drew(before: bytes, now: bytes) -> bool:
     return before[:8] == now[:8]  # its seed
 
 
-_DREW: dict[str, Callable[[Any, Any], bool]] = {
+_DREW: dict[str, Callable[..., bool]] = {
     "NumPy's random state": _numpy_drew,
     "Python's random state": _goes_on,
     "torch's random state": _torch_drew,
 }
 
 
-def _left_alone(name: str, before: Any, now: Any) -> bool:
+def _left_alone(name: str, before: object, now: object) -> bool:
     """Whether a part of the global state is as before, or a generator has only been drawn from."""
     return now == before or (name in _DREW and _DREW[name](before, now))
 
@@ -133,14 +140,14 @@ class _Torchs(NamedTuple):
     generator: Reader
     default_dtype: Reader
     grad_mode: Reader
-    module: type
-    view: Callable[[Any], Any]
-    write: Callable[[Any, Any], None]
-    needs_gradient: Callable[[Any], bool]
-    slope: Callable[[Any], Any]
-    form: Callable[[Any], tuple[Any, Any]]
+    module: type["nn.Module"]
+    view: Callable[[Value], "Tensor | None"]
+    write: Callable[["Tensor", "Tensor"], None]
+    needs_gradient: Callable[["Tensor"], bool]
+    slope: Callable[["Tensor"], "Tensor | None"]
+    form: Callable[["Tensor"], "Form"]
     parts: tuple[str, ...]
-    without_hooks: Callable[[], Any]
+    without_hooks: Callable[[], AbstractContextManager[None]]
 
 
 def _of_torch() -> _Torchs | None:
@@ -157,13 +164,13 @@ def _of_torch() -> _Torchs | None:
     def numbers() -> bytes | None:
         return bytes_of(read(generator))
 
-    def view(value: Any) -> Any:
+    def view(value: Value) -> "Tensor | None":
         if not isinstance(value, tensor):
             return None
         with without_hooks():
             return None if pretends(value) else detach(value)
 
-    def write(value: Any, numbers: Any) -> None:
+    def write(value: "Tensor", numbers: "Tensor") -> None:
         with without_hooks():
             copy(detach(value), numbers)
 
@@ -172,15 +179,15 @@ def _of_torch() -> _Torchs | None:
     is_trained, gradient = base.requires_grad.__get__, base.grad.__get__
     dtype_of, shape_of = base.dtype.__get__, base.shape.__get__
 
-    def needs_gradient(value: Any) -> bool:
+    def needs_gradient(value: "Tensor") -> bool:
         with without_hooks():
             return is_trained(value)
 
-    def slope(value: Any) -> Any:
+    def slope(value: "Tensor") -> "Tensor | None":
         with without_hooks():
             return gradient(value)
 
-    def form(value: Any) -> tuple[Any, Any]:
+    def form(value: "Tensor") -> "Form":
         with without_hooks():
             return dtype_of(value), shape_of(value)
 
@@ -222,13 +229,13 @@ class GlobalState:
 
     def __init__(self) -> None:
         self.before = self.look()
-        self.modes: list[tuple[Any, bool]] = []
-        self.modules: list[tuple[Any, dict[str, Any]]] = []
-        self.memory: list[tuple[Any, bytes]] = []
+        self.modes: list[tuple[nn.Module, Value]] = []
+        self.modules: list[tuple[nn.Module, dict[str, object]]] = []
+        self.memory: list[tuple[np.ndarray | Tensor | None, bytes]] = []
         self.noted: set[str] = set()
 
     @staticmethod
-    def look() -> dict[str, Any]:
+    def look() -> dict[str, object]:
         """The global state, by what a message calls it."""
         state = {name: read() for name, read in _READERS.items()}
         torch = _torchs()
@@ -238,7 +245,7 @@ class GlobalState:
             state["torch's grad mode"] = torch.grad_mode()
         return state
 
-    def watch_modules(self, *objects: Any) -> None:
+    def watch_modules(self, *objects: Value) -> None:
         """Remember what the modules among the objects, which are the caller's, hold."""
         torch = _torchs()
         if torch is not None:
@@ -263,7 +270,7 @@ class GlobalState:
         pairs = [(own_state(part), was) for part, was in self.modules]
         return {what for now, was in pairs for what in was if now[what] != was[what]}
 
-    def watch(self, *objects: Any) -> None:
+    def watch(self, *objects: Value) -> None:
         """Remember the mode of each module among the objects, and each array's memory.
 
         After writing to the caller's memory, an answer can give the array other memory that holds
@@ -279,14 +286,14 @@ class GlobalState:
                 self.memory.append((view, numbers))
 
     @staticmethod
-    def _view(thing: Any) -> Any:
+    def _view(thing: Value) -> "np.ndarray | Tensor | None":
         """A view that keeps the current memory of an array or a tensor; None for anything else."""
         if isinstance(thing, np.ndarray):
             return _VIEW(thing, np.ndarray)
         torch = _torchs()
         return None if torch is None else torch.view(thing)
 
-    def modes_now(self) -> list[Any]:
+    def modes_now(self) -> list[Value]:
         """The modes of the modules that are watched."""
         return [_training(part) for part, _ in self.modes]
 
@@ -303,12 +310,12 @@ class GlobalState:
         return tuple(changed)
 
 
-def _training(module: Any) -> Any:
+def _training(module: "nn.Module") -> Value:
     """A module's mode, whatever its class has done with the name."""
     return _ATTRIBUTES(module, "__dict__").get("training")
 
 
-def parts_of(module: Any) -> Iterator[Any]:
+def parts_of(module: "nn.Module") -> Iterator["nn.Module"]:
     """A module and all its submodules, each once, whatever its class has done with `modules`."""
     left, seen = [module], set()
     while left:
@@ -319,7 +326,7 @@ def parts_of(module: Any) -> Iterator[Any]:
             yield part
 
 
-def own_state(module: Any) -> dict[str, Any]:
+def own_state(module: "nn.Module") -> dict[str, object]:
     """What a module itself holds, without its parts, in a form that can be compared."""
     own, torch = _ATTRIBUTES(module, "__dict__"), _torchs()
     assert torch is not None  # there is a module
@@ -334,7 +341,7 @@ def own_state(module: Any) -> dict[str, Any]:
     }
 
 
-def parameters_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def parameters_of(module: "nn.Module", prefix: str = "") -> Iterator[tuple[str, "Tensor"]]:
     """Names and parameters of a module and all its parts, whatever their classes have done with
     `named_parameters`."""
     held = _ATTRIBUTES(module, "__dict__")
@@ -343,28 +350,28 @@ def parameters_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield from parameters_of(part, f"{prefix}{name}.")
 
 
-def write(tensor: Any, numbers: Any) -> None:
+def write(tensor: "Tensor", numbers: "Tensor") -> None:
     """Write other numbers to a tensor's memory, even if `copy_` has been replaced."""
     torch = _torchs()
     assert torch is not None
     torch.write(tensor, numbers)
 
 
-def without_hooks() -> Any:
+def without_hooks() -> AbstractContextManager[None]:
     """While nobody's hooks see what torch does: for what is the course's own doing."""
     torch = _torchs()
     assert torch is not None
     return torch.without_hooks()
 
 
-def needs_gradient(tensor: Any) -> bool:
+def needs_gradient(tensor: "Tensor") -> bool:
     """Whether gradients reach a tensor, even if `requires_grad` has been replaced."""
     torch = _torchs()
     assert torch is not None
     return torch.needs_gradient(tensor)
 
 
-def form_of(tensor: Any) -> tuple[Any, Any]:
+def form_of(tensor: "Tensor") -> "Form":
     """A tensor's dtype and shape, whatever has been made of these attributes."""
     torch = _torchs()
     assert torch is not None

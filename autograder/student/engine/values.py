@@ -19,11 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
-from autograder.student.engine.arrays import PLAIN_KINDS, Array, as_array, name_of
+from autograder.student.engine.arrays import PLAIN_KINDS, Array, Value, as_array, name_of
 
 MAX_BYTES = 32 << 20  # one message; an answer's arrays are hundreds of times smaller
 MAX_HEAD = 6 << 20  # the JSON of a message; of an answer's results, it has 50 KB
@@ -62,8 +61,8 @@ class Recipe:
 
     name: str
     args: tuple | None = None
-    kwargs: Mapping[str, Any] | None = None
-    state: Mapping[str, Any] | None = None
+    kwargs: Mapping[str, Value] | None = None
+    state: Mapping[str, Value] | None = None
     kept: bool = False
 
 
@@ -71,7 +70,7 @@ class Recipe:
 class StridedArray:
     """An array that arrives as a non-contiguous view."""
 
-    array: Any
+    array: Value
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def text_of(value: str, most: int = MAX_TEXT) -> str:
     return value[:most] if type(value) is str else _JOINED("", [_PART(value, slice(most))])
 
 
-def describe_size(value: Any) -> str:
+def describe_size(value: Value) -> str:
     """An array, a list, a mapping or a text in words: of what kind it is, and how large."""
     if isinstance(value, Array):
         name = "a tensor" if value.kind == "torch" else "an array"
@@ -116,7 +115,7 @@ class _Encoder:
         self.blobs: list[bytes] = []
         self.known: dict[bytes, int] = {}
 
-    def tree(self, value: Any, depth: int = 0) -> Any:
+    def tree(self, value: Value, depth: int = 0) -> object:
         self.items += 1
         if depth > MAX_DEPTH:
             return _named("a structure nested too deeply")
@@ -151,7 +150,7 @@ class _Encoder:
             return self._parts(value, depth)
         return _named(kind.__name__)
 
-    def _parts(self, value: tuple | list | Mapping, depth: int) -> Any:
+    def _parts(self, value: tuple | list | Mapping, depth: int) -> Mapping[str, object]:
         if self.items > self.many and depth >= _FORM:
             return _named(describe_size(value), "large")
         if type(value) is not tuple and type(value) is not list and isinstance(value, Mapping):
@@ -161,7 +160,7 @@ class _Encoder:
         name = "tuple" if isinstance(value, tuple) else "list"
         return {"t": name, "items": [self.tree(item, depth + 1) for item in value[:1000]]}
 
-    def _array(self, array: Array) -> Any:
+    def _array(self, array: Array) -> Mapping[str, object]:
         numbers = extent(array.data.shape)
         items = self.items + numbers // _NUMBERS
         if max(self.size + array.data.nbytes, numbers) > self.room or items > self.many:
@@ -183,7 +182,7 @@ def extent(shape: Sequence[int]) -> int:
     return math.prod(shape) or math.prod(max(1, n) for n in shape)
 
 
-def encode(value: Any, many: float = math.inf, room: int = MAX_BYTES) -> bytes:
+def encode(value: object, many: float = math.inf, room: int = MAX_BYTES) -> bytes:
     """The bytes of a message. Anything that is not a value becomes the name of its type.
 
     After `many` values, or where an array leaves no `room`, what comes becomes `TooLarge`.
@@ -199,7 +198,7 @@ def head_of(message: bytes) -> int:
     return _HEADER.unpack_from(message)[0]
 
 
-def decode(message: bytes, most: float = MAX_ITEMS) -> Any:
+def decode(message: bytes, most: float = MAX_ITEMS) -> Value:
     """The value in a message: scalars, strings, tuples, lists, dicts, `Array`, `Opaque`.
 
     Raises `WireError` for what `encode` would not have written, and for more than `most` values.
@@ -213,7 +212,7 @@ def decode(message: bytes, most: float = MAX_ITEMS) -> Any:
         raise WireError(f"not a message ({type(error).__name__})") from None
 
 
-def _open(message: bytes, most: float) -> tuple[Any, list[np.ndarray]]:
+def _open(message: bytes, most: float) -> tuple[Value, list[np.ndarray]]:
     """The JSON tree of a message, and the arrays it refers to."""
     length = head_of(message)
     if len(message) > 2 * MAX_BYTES or length > MAX_HEAD:
@@ -264,7 +263,7 @@ def _read_array(blob: bytes) -> np.ndarray:
     return np.frombuffer(blob, dtype, offset=end).reshape(shape)
 
 
-def _name(tree: Any) -> str:
+def _name(tree: Value) -> str:
     if type(tree) is str:
         return tree[:200]
     raise WireError("not a text")
@@ -276,7 +275,7 @@ class _Decoder:
     def __init__(self, arrays: Sequence[np.ndarray], most: float):
         self.arrays, self.left = arrays, most
 
-    def value(self, tree: Any, depth: int) -> Any:
+    def value(self, tree: Value, depth: int) -> Value:
         self.left -= 1
         if depth > MAX_DEPTH + 4 or self.left < 0:
             raise WireError("nested too deeply, or too many values")
@@ -298,7 +297,7 @@ class _Decoder:
             return {_name(k): self.value(v, depth + 1) for k, v in tree["items"]}
         raise WireError("an unknown kind of value")
 
-    def _array(self, tree: Any) -> Array:
+    def _array(self, tree: Value) -> Array:
         shape = tuple(tree["shape"])
         if len(shape) > 64 or not all(type(n) is int and 0 <= n <= MAX_BYTES for n in shape):
             raise WireError("an array of a strange shape")

@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from autograder.student.course import is_exercise
 from autograder.student.engine.compare import NEARLY
@@ -142,7 +141,7 @@ def decide(
     # What fails first: there most of the mistakes are unlike the answer, after a record or two.
     order = sorted(range(len(verdicts)), key=lambda i: verdicts[i].passed)
 
-    def in_order(rows: Sequence[Any]) -> list[Any]:
+    def in_order(rows: Sequence[Sequence]) -> list[Sequence]:
         return [rows[i] for i in order]
 
     def is_this(mistake: Mistake) -> bool:

@@ -7,10 +7,10 @@ the kinds that `values.decode` builds, and is never asked to describe itself.
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.runs import APPLY, RaisedException, Run, Step
 from autograder.student.engine.values import (
     Array,
@@ -25,7 +25,7 @@ from autograder.student.engine.values import (
 _FEW = 8  # strings of a list or tuple, or parts of an argument, that a message shows
 
 
-def describe(value: Any) -> str:
+def describe(value: Value) -> str:
     """A value in a few words, for a message: `None`, `an array of shape (3, 4)`, `['a', 'b']`."""
     if isinstance(value, Array):
         return f"a NumPy number ({value.dtype})" if value.kind == "scalar" else describe_size(value)
@@ -69,7 +69,7 @@ def describe_call(run: Run, arguments: Sequence[str], step: int | None = None) -
     return "; ".join(filter(None, parts))
 
 
-def _argument(name: str, value: Any, step: int = 0) -> str:
+def _argument(name: str, value: Value, step: int = 0) -> str:
     """An argument of a call: `x of shape (2, 3)`, `w=1.7`, `cache returned by call 1`."""
     inside = value.array if isinstance(value, StridedArray) else value
     if isinstance(inside, Array | np.ndarray):
@@ -83,7 +83,7 @@ def _argument(name: str, value: Any, step: int = 0) -> str:
     return f"{name}={_brief(inside)}" if name else _brief(inside)
 
 
-def _brief(value: Any) -> str:
+def _brief(value: Value) -> str:
     if isinstance(value, Array | np.ndarray):
         data = value.data if isinstance(value, Array) else value
         return describe_shape(data.shape) if data.ndim else f"{data.item():g}"
@@ -119,7 +119,7 @@ def describe_index(where: Sequence[int]) -> str:
     return "[" + ", ".join(str(int(i)) for i in where) + "]"
 
 
-def describe_numbers(*values: Any) -> list[str]:
+def describe_numbers(*values: Value) -> list[str]:
     """Numbers with enough digits to show that they differ, six at least."""
     for digits in (6, 10, 17):
         shown = [f"{v + 0.0:.{digits}g}" if v.dtype.kind == "f" else str(v) for v in values]

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations
-from typing import Any
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.compare import GRADIENT_FACTOR, TOLERANCE, agrees, as_if_rounded
 from autograder.student.engine.deviations import Deviation, deviations, stopped_by_autograd
 from autograder.student.engine.mistakes.numbers import says_much
@@ -386,7 +386,7 @@ def _mismatch(message: str) -> list[str]:
     return [_NAME.sub("", part) if part.startswith(own) else part for part in parts]
 
 
-def _as_rough_as(value: Any, known: Any) -> Any:
+def _as_rough_as(value: Value, known: Value) -> Value:
     """The known value, to be compared as roughly as the value's own dtype demands."""
     if isinstance(value, Array) and isinstance(known, Array):
         rough = [d for d in _FINEST_FIRST if d in (value.dtype, known.dtype)]

@@ -5,10 +5,10 @@ The records come from outside and are only data; every function here takes them 
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.compare import GRADIENT_FACTOR, agrees
 from autograder.student.engine.runs import Record
 from autograder.student.engine.values import Array
@@ -30,7 +30,7 @@ def says_much(record: Record, right: Record) -> bool:
     )
 
 
-def _differing(value: Any, right: Any) -> Iterable[Any]:
+def _differing(value: Value, right: Value) -> Iterable[Value]:
     """The parts of a value that are not those of a right one."""
     kinds = tuple | list
     if isinstance(value, kinds) and isinstance(right, kinds) and len(value) == len(right):
@@ -42,7 +42,7 @@ def _differing(value: Any, right: Any) -> Iterable[Any]:
         yield value
 
 
-def _numbers(value: Any) -> Iterable[np.ndarray]:
+def _numbers(value: Value) -> Iterable[np.ndarray]:
     if isinstance(value, Array):
         yield value.data.astype(np.float64).ravel()
     elif isinstance(value, tuple | list):
