@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from html import escape
 from textwrap import shorten
-from typing import Any
 
 from autograder.student.engine.code_origin import Owner, line_in_answer, origin_of
 
@@ -56,7 +55,7 @@ class CapturedOutput(io.TextIOBase):
         """Nothing is printed, and no warning shown, except in a debugger."""
         streams, hook = (sys.stdout, sys.stderr), sys.breakpointhook
 
-        def debug(*args: Any, **kwargs: Any) -> Any:
+        def debug(*args: object, **kwargs: object) -> object:
             sys.stdout, sys.stderr = streams
             return hook(*args, **kwargs)
 
@@ -68,7 +67,7 @@ class CapturedOutput(io.TextIOBase):
             finally:
                 sys.breakpointhook = hook
 
-    def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+    def _warn(self, message: object, category: type[Warning], *_: object, **__: object) -> None:
         """Keep a warning if a line of the answer led to it."""
         frame = sys._getframe(1) if self._listens and len(self._warned) < 99 else None
         while frame is not None and (known := origin_of(frame).owner) is not Owner.PROBE:

@@ -20,6 +20,7 @@ from autograder.student.captured_output import CapturedOutput
 from autograder.student.console import notebook, on_one_line, show
 from autograder.student.course import chapters, exercises_of, find_exercise, is_exercise
 from autograder.student.device import device_to_check_on
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.probe import make_calls, materialise, own_lines, probe
 from autograder.student.engine.records import on_device
 from autograder.student.engine.runs import SECONDS, Exercise, Record, Run, lost_record, made_once
@@ -42,7 +43,7 @@ from autograder.student.table import MOST_LINES, headline, table_html, table_tex
 from autograder.student.versions import missing_where_graded
 
 
-def check(answer: Any, exercise: str | None = None) -> None:
+def check(answer: Value, exercise: str | None = None) -> None:
     """Check an answer, show a table of what is right and wrong, and raise if something is wrong.
 
     `answer` is the function or class itself, not its result: `check(softmax)`. `exercise` names
@@ -108,7 +109,7 @@ _FIX_FIRST = "It calls your {}, which does not pass its own check: fix that firs
 
 @as_fresh()
 def verdict_on(
-    answer: Any,
+    answer: Value,
     name: str,
     step: str = "",
     *,
@@ -182,7 +183,7 @@ def verdict_on(
 
 
 def _records(
-    answer: Any,
+    answer: Value,
     exercise: Exercise,
     runs: Sequence[Sequence[Run]],
     where: str,
@@ -216,7 +217,7 @@ def _records(
         raise TimeoutError(told) from None
 
 
-def _step_of(answer: Any) -> tuple[Any, str]:
+def _step_of(answer: Value) -> tuple[Value, str]:
     """The class that a method belongs to and its name, if the method has a check of its own."""
     name, _, method = getattr(answer, "__qualname__", "").rpartition(".")
     owner = getattr(answer, "__globals__", {}).get(name)
@@ -227,7 +228,7 @@ def _step_of(answer: Any) -> tuple[Any, str]:
     return (owner, method) if isinstance(owner, type) and method in steps else (None, "")
 
 
-def _brief(answer: Any) -> str:
+def _brief(answer: Value) -> str:
     return "None" if answer is None else f"of type {type(answer).__name__}"
 
 
@@ -241,7 +242,9 @@ def _unknown(name: str) -> str:
 _SAY_WHICH = "Say which one it answers: check(answer, 'name of the exercise')"
 
 
-def newest_verdict(answer: Any, name: str, step: str = "", **options: Any) -> tuple[Verdict, bool]:
+def newest_verdict(
+    answer: Value, name: str, step: str = "", **options: Any
+) -> tuple[Verdict, bool]:
     """The verdict on an answer, which says so if a newer cell holds another that is not in use;
     and whether that cell has failed, so that nothing is judged. Raises what `verdict_on` raises."""
     own = getattr(answer, "__name__", name)
@@ -252,7 +255,7 @@ def newest_verdict(answer: Any, name: str, step: str = "", **options: Any) -> tu
     return replace(verdict, remark=" ".join(filter(None, (told, verdict.remark))) or None), False
 
 
-def _wrong_helper(answer: Any, verdict: Verdict) -> Verdict | None:
+def _wrong_helper(answer: Value, verdict: Verdict) -> Verdict | None:
     """The verdict on the first wrong answer to another exercise that a wrong answer calls."""
     if verdict.verdict in (CORRECT, MISSING, TIMEOUT):
         return None

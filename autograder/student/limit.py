@@ -13,7 +13,6 @@ import threading
 import time
 from contextlib import suppress
 from types import CodeType
-from typing import Any
 
 from autograder.student import course
 from autograder.student.engine.runs import SECONDS
@@ -59,7 +58,7 @@ class Limit:
             threading.Thread(target=self._watch, daemon=True).start()
         return self
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(self, kind: type | None, error: object, traceback: object) -> None:
         self.stop()
         if self.reached and kind is None:
             time.sleep(_AGAIN)  # in which the interrupt arrives

@@ -13,7 +13,6 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
-from typing import Any
 
 from autograder.student import course
 
@@ -26,7 +25,7 @@ class OldNames(MetaPathFinder, Loader):
     def __init__(self, names: dict[str, str]):
         self.names = names
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         return spec_from_loader(name, self) if name in self.names else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:

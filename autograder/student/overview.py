@@ -9,16 +9,22 @@ from collections.abc import Mapping
 from html import escape
 from textwrap import shorten
 from traceback import walk_tb
-from typing import Any
+from typing import TYPE_CHECKING
 
 from autograder.student import course
 from autograder.student.captured_output import STYLE, CapturedOutput
 from autograder.student.check import newest_verdict
 from autograder.student.console import notebook, on_one_line, show
 from autograder.student.course import chapters, exercises_of, find_exercise, is_exercise
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.verdict import CORRECT, WRONG, Verdict
 from autograder.student.source import remember_failure
 from autograder.student.table import headline, number
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from IPython.core.interactiveshell import InteractiveShell
 
 _TOLD: dict[str, int] = {}  # hints so far, by exercise
 
@@ -56,7 +62,11 @@ def shorten_missing_name_errors() -> None:
 
 
 def _lacking(
-    shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: Any = None
+    shell: "InteractiveShell",
+    kind: type,
+    error: BaseException,
+    trace: "TracebackType",
+    tb_offset: int | None = None,
 ) -> None:
     frame = [frame for frame, _ in walk_tb(trace)][-1]
     here = frame.f_code.co_qualname.partition(".")[0]
@@ -73,7 +83,7 @@ def _lacking(
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
-def _answers(scope: Mapping[str, Any]) -> dict[str, Any]:
+def _answers(scope: Mapping[str, Value]) -> dict[str, Value]:
     """The answers in a namespace: the course's own blocks are none."""
     names = {exercise.name for slug in chapters() for exercise in exercises_of(slug)}
     return {
@@ -83,7 +93,7 @@ def _answers(scope: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _quietly(answer: Any, name: str) -> tuple[Verdict, bool]:
+def _quietly(answer: Value, name: str) -> tuple[Verdict, bool]:
     try:
         with CapturedOutput().silence():
             return newest_verdict(answer, name)
@@ -105,7 +115,7 @@ def _brief(note: str | None) -> str:
     return shorten((note or "").partition(". ")[0], 90, placeholder=" …").rstrip(".")
 
 
-def hint(answer: Any, exercise: str | None = None) -> None:
+def hint(answer: Value, exercise: str | None = None) -> None:
     """Tell the next hint for an answer: one more each time, of those for what fails, in order."""
     own: str = getattr(answer, "__name__", type(answer).__name__)
     name = exercise or own

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from autograder.student.console import notebook, say
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.values import decode, encode
 from autograder.student.expected import file_of
 
@@ -197,7 +197,7 @@ def _answers(name: str) -> PencilAnswers:
 # --- what a notebook calls ----------------------------------------------------------------------
 
 
-def check_pencil(name: str, cells: Any) -> None:
+def check_pencil(name: str, cells: Value) -> None:
     """Say which cells of the table `name` are right, wrong or empty; `...` stands for empty.
 
     Raises `ValueError` if no table has that name.
@@ -213,7 +213,7 @@ def show_pencil(name: str) -> None:
         _show_markdown(table.explanation)
 
 
-def report(name: str, table: PencilAnswers, cells: Any) -> str:
+def report(name: str, table: PencilAnswers, cells: Value) -> str:
     """The text that `check_pencil` prints."""
     given = [cells] if len(table.rows) == 1 else cells
     shape = [len(row.answers) for row in table.rows]
@@ -247,7 +247,7 @@ def report(name: str, table: PencilAnswers, cells: Any) -> str:
     return "\n".join([f"{told}.", grid, *(f"✗ {slip}" for slip in slips)])
 
 
-def _is_row(cells: Any) -> bool:
+def _is_row(cells: Value) -> bool:
     return isinstance(cells, Sequence) and not isinstance(cells, str)
 
 
@@ -255,7 +255,7 @@ def _counts(shape: Sequence[int]) -> str:
     return str(shape[0]) if len(set(shape)) == 1 else ", ".join(map(str, shape))
 
 
-def as_written(cell: Any) -> str:
+def as_written(cell: Value) -> str:
     """A cell's content as a person would write it: `...` is empty, True is yes, 16/25 is 0.64."""
     if cell is ... or cell is None:
         return ""

@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import replace
-from typing import Any
 
 from autograder.student.authoring.repeated_calls import FURTHER
 from autograder.student.course import find_exercise
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.compare import agrees
 from autograder.student.engine.locator.counterfactual import (
     BRANCH,
@@ -29,7 +29,7 @@ from autograder.student.engine.locator.counterfactual import (
     find_repair,
 )
 from autograder.student.engine.locator.infinity import does_as_well
-from autograder.student.engine.locator.instrument import Site
+from autograder.student.engine.locator.instrument import Node, Site
 from autograder.student.engine.locator.instrumented_copy import NoCopy, copy_answer
 from autograder.student.engine.locator.known_values import KnownValues
 from autograder.student.engine.locator.locate import (  # fmt: skip
@@ -74,7 +74,7 @@ Rows = Sequence[Sequence[Record]]
 
 
 def pointer(
-    answer: Any,
+    answer: Value,
     verdict: Verdict,
     runs: Sequence[Sequence[Run]],
     records: Rows,
@@ -109,7 +109,7 @@ def _is_kept(verdict: Verdict) -> bool:
 
 
 def place_of(
-    answer: Any,
+    answer: Value,
     verdict: Verdict,
     runs: Sequence[Sequence[Run]],
     records: Rows,
@@ -214,7 +214,7 @@ def _surest(place: Divergence | None, mended: Sequence[Repair], aspect: str) -> 
     return Divergence(first.site, first.kind, others[0].site if others else None, whose, aspect)
 
 
-def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
+def pointer_on(answer: Value, name: str, device: str = "cpu") -> str | None:
     """The same where neither verdict nor records are at hand: in the sandbox.
 
     Raises `KeyError` for an unknown name.
@@ -233,7 +233,7 @@ def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
 
 
 def _places(
-    answer: Any,
+    answer: Value,
     cases: Sequence[tuple[str, tuple[Run, Record, Record, KnownValues]]],
     fine: Sequence[Case],
     device: str,
@@ -358,7 +358,7 @@ def _up_to(right: Site, then: Site) -> str:
     return "\n".join([*lines, f"and leave them with the {operation(then.node)}."])
 
 
-def operation(node: Any) -> str:
+def operation(node: Node) -> str:
     """What an expression does last, in a word or two."""
     if isinstance(node, ast.Call):
         from autograder.student.engine.locator.instrument import last_name
@@ -374,7 +374,7 @@ def operation(node: Any) -> str:
     return words.get(type(node), "expression")
 
 
-def _inside(inner: Any, outer: Any) -> bool:
+def _inside(inner: Node, outer: Node) -> bool:
     """Whether a place is a part of another that begins on the same line, and ends before it."""
     return inner.lineno == outer.lineno == inner.end_lineno and (
         outer.col_offset <= inner.col_offset

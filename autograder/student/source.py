@@ -9,10 +9,14 @@ import linecache
 import re
 from collections.abc import Iterator
 from types import FrameType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from autograder.student.console import notebook
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.code_origin import codes_of
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
 _DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 
@@ -33,7 +37,7 @@ def call_in(frame: FrameType) -> ast.Call | None:
     return None
 
 
-def named_by(answer: Any) -> Iterator[tuple[str, Any]]:
+def named_by(answer: Value) -> Iterator[tuple[str, Value]]:
     """The names of functions and classes that an answer uses, anywhere in its code, and they.
 
     So do the functions and classes of its author's that it uses: their names come, too.
@@ -50,10 +54,10 @@ def named_by(answer: Any) -> Iterator[tuple[str, Any]]:
                 todo.append(used)
 
 
-def _names(thing: Any) -> Iterator[tuple[str, Any]]:
+def _names(thing: Value) -> Iterator[tuple[str, Value]]:
     if isinstance(thing, type):
         yield from ((base.__name__, base) for base in thing.__mro__[1:-1])
-    scope: dict[str, Any] = {}
+    scope: dict[str, Value] = {}
     for function in functions_of(thing):
         scope |= function.__globals__
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -69,30 +73,30 @@ def _names(thing: Any) -> Iterator[tuple[str, Any]]:
                 yield step.argval, scope[step.argval]
 
 
-def functions_of(thing: Any) -> Iterator[FunctionType]:
+def functions_of(thing: Value) -> Iterator[FunctionType]:
     """A function itself, or those that a class defines."""
     parts = vars(thing).values() if isinstance(thing, type) else [thing]
     yield from (part for part in map(_unwrap, parts) if isinstance(part, FunctionType))
 
 
-def _unwrap(thing: Any) -> Any:
+def _unwrap(thing: Value) -> Value:
     """The function inside a static method, a class method, a property or what decorators made."""
-    inner: Any = thing.fget if isinstance(thing, property) else thing
+    inner: Value = thing.fget if isinstance(thing, property) else thing
     while hasattr(inner, "__wrapped__") or isinstance(inner, staticmethod | classmethod):
         inner = inner.__wrapped__
     return inner
 
 
-_RAISED: dict[int, str] = {}  # what cells of the notebook have raised, by their numbers
+_RAISED: dict[int | None, str] = {}  # what cells of the notebook have raised, by their numbers
 
 
-def remember_failure(result: Any) -> None:
+def remember_failure(result: "ExecutionResult") -> None:
     """Remember what a cell has raised: IPython calls this after each."""
     if result.error_in_exec is not None:
         _RAISED[result.execution_count] = type(result.error_in_exec).__name__
 
 
-def definition_not_in_use(name: str, answer: Any) -> tuple[str, bool] | None:
+def definition_not_in_use(name: str, answer: Value) -> tuple[str, bool] | None:
     """What keeps the newest cell of the notebook that defines a name from having defined it, if
     the answer is of an older one; and whether that cell has failed."""
     shell = notebook()
@@ -123,7 +127,7 @@ def definition_not_in_use(name: str, answer: Any) -> tuple[str, bool] | None:
     return f"{told}: that cell raised {_RAISED[newest]} before it came to it.", True
 
 
-def _to_python(shell: Any, cell: str) -> str:
+def _to_python(shell: "InteractiveShell", cell: str) -> str:
     """A cell as Python, its magics as calls; unchanged if it is no Python at all."""
     try:
         return shell.transform_cell(cell)

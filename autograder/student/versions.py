@@ -12,15 +12,15 @@ import linecache
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from autograder.student.engine.arrays import Value
 from autograder.student.newer_syntax import newer_line
 from autograder.student.source import functions_of, named_by
 
 FILE = Path(__file__).with_name("graded_with.json")
 
 
-def versions_here() -> dict[str, Any]:
+def versions_here() -> dict[str, object]:
     """The versions of Python and NumPy that run here, and NumPy's public names."""
     import numpy as np
 
@@ -28,7 +28,7 @@ def versions_here() -> dict[str, Any]:
     return {"python": sys.version_info[:2], "numpy": np.__version__, "names": names}
 
 
-def missing_where_graded(answer: Any) -> str | None:
+def missing_where_graded(answer: Value) -> str | None:
     """What of an answer, or of its cells, does not run with the versions that grade it."""
     if not FILE.is_file():
         return None
@@ -52,11 +52,11 @@ def missing_where_graded(answer: Any) -> str | None:
     return None
 
 
-def _module(thing: Any) -> Any:
+def _module(thing: Value) -> object:
     return getattr(thing, "__module__", None)
 
 
-def _names_of_numpy(text: str, scope: dict[str, Any]) -> Iterator[str]:
+def _names_of_numpy(text: str, scope: dict[str, object]) -> Iterator[str]:
     """The public names of NumPy that a text uses, which are there in the NumPy that runs."""
     import numpy as np
 

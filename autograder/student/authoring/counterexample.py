@@ -20,12 +20,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
 from autograder.student import course
 from autograder.student.authoring.declaration import Declaration
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import Runs
 from autograder.student.engine.compare import describe, wrong, wrong_kind
 from autograder.student.engine.probe import materialise
@@ -61,7 +61,7 @@ class Bug:
     function: str
     dull: Callable[[Arrays], str | None]
     unfit: Callable[[Arrays], str | None] = lambda arrays: None
-    extra_arguments: Callable[..., Sequence[Any]] = lambda *arguments: ()
+    extra_arguments: Callable[..., Sequence[object]] = lambda *arguments: ()
     ids: tuple[str, ...] = ()
     largest: float = 1e3
     numpy: bool = False
@@ -127,7 +127,7 @@ class Bug:
                 return wrong(f"the functions cannot take this input: {str(error)[:200]}")
         return judge(*results)
 
-    def _run(self, function: Callable, arrays: Arrays, given: Sequence[Any]) -> np.ndarray:
+    def _run(self, function: Callable, arrays: Arrays, given: Sequence[object]) -> np.ndarray:
         with np.errstate(all="ignore"):
             if self.numpy:
                 return function(*(array.copy() for array in arrays), *given)
@@ -161,7 +161,9 @@ class Bug:
         problem = self.unfit(arrays)
         return wrong(f"{name}: {problem}") if problem else arrays
 
-    def _mismatch(self, given: Any, ids: bool, shape: Shape, lengths: dict[str, int]) -> str | None:
+    def _mismatch(
+        self, given: Value, ids: bool, shape: Shape, lengths: dict[str, int]
+    ) -> str | None:
         """What is wrong with one array of an input; its lengths are added to `lengths`."""
         told = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
         if not isinstance(given, Array):

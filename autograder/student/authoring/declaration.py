@@ -25,6 +25,7 @@ _DEVICE_POINTS = 0.05
 _FURTHER = 0.05  # of the points, for further calls
 
 Make = Callable[[str, Runs], Aspect]  # of the hint and the runs
+Decorator = Any  # of a function that draws the runs; None where they are given
 
 
 class Declaration:
@@ -85,7 +86,7 @@ class Declaration:
         part: int | None = None,
         only_if_right: bool = False,
         forgeable: bool = False,
-    ) -> Any:
+    ) -> Decorator:
         """The results equal those of the reference. `part` selects one part of a tuple; the flags
         are those of `Aspect`."""
 
@@ -105,7 +106,7 @@ class Declaration:
         *runs: Runs,
         only_if_right: bool = False,
         forgeable: bool = False,
-    ) -> Any:
+    ) -> Decorator:
         """A property of the result: `problem(run, record)` returns one line on what is wrong.
 
         The flags are those of `Aspect`: `only_if_right` and `forgeable`.
@@ -122,7 +123,7 @@ class Declaration:
         hint: str = "",
         *runs: Runs,
         only_if_right: bool = False,
-    ) -> Any:
+    ) -> Decorator:
         """Each run is judged on its own by `judge`."""
         make = partial(Aspect, title, points, judge=judge_each(judge), only_if_right=only_if_right)
         return self._add(make, hint, runs)
@@ -134,13 +135,13 @@ class Declaration:
         judge: Callable[[Sequence[Trial]], Finding],
         hint: str = "",
         *runs: Runs,
-    ) -> Any:
+    ) -> Decorator:
         """All runs are judged at once by `judge`."""
         return self._add(partial(Aspect, title, points, judge=judge), hint, runs)
 
     def gradients(
         self, title: str, points: float, hint: str = "", *runs: Runs, if_nan: str = ""
-    ) -> Any:
+    ) -> Decorator:
         """The gradients with respect to every argument and parameter equal the reference's.
 
         `if_nan` is the hint for a gradient that is not finite, the other hint for any other.
@@ -155,13 +156,13 @@ class Declaration:
         error: type[Exception],
         hint: str = "",
         *runs: Runs,
-        naming: Callable[[Run], Sequence[Any]] = lambda run: (),
-    ) -> Any:
+        naming: Callable[[Run], Sequence[object]] = lambda run: (),
+    ) -> Decorator:
         """Each run ends in `error`, whose text holds everything that `naming(run)` lists."""
         make = partial(exception_aspect.raises, title, points, error=error, naming=naming)
         return self._add(make, hint, runs)
 
-    def keeps_dtypes(self, points: float, hint: str = "", *runs: Runs) -> Any:
+    def keeps_dtypes(self, points: float, hint: str = "", *runs: Runs) -> Decorator:
         """Every array in the result has the reference's dtype and precision."""
         return self._add(partial(aspects.dtypes_kept, points), hint, runs)
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from functools import reduce
 from itertools import starmap, zip_longest
 from operator import getitem
-from typing import Any
 
 import numpy as np
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import Runs, judge_each, results_found
 from autograder.student.engine.compare import NEARLY, worst
 from autograder.student.engine.gate import admit
@@ -197,7 +197,7 @@ def _firsts(trial: Trial) -> set[int]:
     """The steps that are the first of their shapes, the result of an earlier one counted as one;
     flags and strings count as they are, and so do numbers where there is nothing else."""
 
-    def given(value: Any) -> Any:
+    def given(value: Value) -> Value:
         if type(value) is not Previous:
             return value
         return reduce(getitem, value.path, trial.expected.values[value.step])
@@ -229,11 +229,11 @@ def _split(runs: Sequence[Run]) -> Iterator[Run]:
             yield from (replace(run, steps=(step,)) for step in run.steps)
 
 
-def _values(step: Step) -> list[Any]:
+def _values(step: Step) -> list[Value]:
     return [*step.args, *step.kwargs.values()]
 
 
-def _shape(value: Any, sizes: bool = True) -> Any:
+def _shape(value: Value, sizes: bool = True) -> Value:
     """Of arrays the shape and dtype alone, of steps, lists and tuples those of their parts, of
     anything else the name of its type; without `sizes`, of arrays only how many axes they have,
     and flags and strings themselves, in no order."""
@@ -251,7 +251,7 @@ def _shape(value: Any, sizes: bool = True) -> Any:
     return value if known else type(value).__name__
 
 
-def _data(value: Any) -> Any:
+def _data(value: Value) -> Value:
     return value.data if isinstance(value, Array) else value
 
 
@@ -268,7 +268,7 @@ def _unlike(one: Step, other: Step) -> Step:
     return replace(other, args=args, kwargs=kwargs)
 
 
-def _moved_on(one: Any, other: Any) -> Any:
+def _moved_on(one: Value, other: Value) -> Value:
     """The other array, its rows moved on by one: of a mask those of any axis, of a batch the
     first's, so that each sample is as it was drawn; of what is drawn in one row only if it is the
     same in both."""
@@ -289,7 +289,7 @@ def _moved_on(one: Any, other: Any) -> Any:
 
 def _of_each_object(pairs: Sequence[Pair]) -> list[list[Pair]]:
     """The pairs of the objects that get the most various calls; of a function, all."""
-    built: dict[Any, list[Pair]] = {}
+    built: dict[tuple, list[Pair]] = {}
     for pair in pairs:
         init = pair[0].init
         known = init and encode([init.args, dict(init.kwargs)])
@@ -299,7 +299,7 @@ def _of_each_object(pairs: Sequence[Pair]) -> list[list[Pair]]:
 
 def _groups(pairs: Iterable[Pair], sizes: bool = True) -> list[list[Pair]]:
     """The pairs, together those of the same shapes."""
-    found: dict[Any, list[Pair]] = {}
+    found: dict[tuple, list[Pair]] = {}
     for pair in pairs:
         found.setdefault(tuple(_shape(step, sizes) for step in pair[0].steps), []).append(pair)
     return [*found.values()]
@@ -351,7 +351,7 @@ def _fullest(pairs: Sequence[Pair]) -> list[Pair]:
     return [pair for _, pair in found.values()]
 
 
-def enlarge(parameters: Callable[[], Iterable[Any]]) -> None:
+def enlarge(parameters: Callable[[], Iterable[Value]]) -> None:
     """Change a module's parameters as an optimizer does: in place, without gradients."""
     import torch
 
@@ -360,7 +360,7 @@ def enlarge(parameters: Callable[[], Iterable[Any]]) -> None:
             parameter.mul_(1.25)
 
 
-def _by_turns(rows: Sequence[Sequence[Any]]) -> list[Any]:
+def _by_turns(rows: Sequence[Sequence]) -> list:
     """The first of each row, then the second of each."""
     return [one for column in zip_longest(*rows) for one in column if one is not None]
 
@@ -368,7 +368,7 @@ def _by_turns(rows: Sequence[Sequence[Any]]) -> list[Any]:
 def _with_results(step: Step, places: Sequence[int] | Mapping[int, int]) -> Step:
     """A step that takes the results of others, each from the place where that one is now."""
 
-    def moved(value: Any) -> Any:
+    def moved(value: Value) -> Value:
         return replace(value, step=places[value.step]) if type(value) is Previous else value
 
     kwargs = {name: moved(value) for name, value in step.kwargs.items()}

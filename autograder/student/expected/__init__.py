@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from autograder.student import course
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.records import record_from, record_tree
 from autograder.student.engine.runs import Exercise, Record, Run
 from autograder.student.engine.verdict import Mistake
@@ -58,7 +58,7 @@ def dump(entry: ExpectedValues) -> bytes:
     return pack(tree_of(entry))
 
 
-def tree_of(entry: ExpectedValues) -> dict[str, Any]:
+def tree_of(entry: ExpectedValues) -> dict[str, object]:
     """The same before it is encoded and compressed."""
     return {
         "digest": entry.digest,
@@ -67,7 +67,7 @@ def tree_of(entry: ExpectedValues) -> dict[str, Any]:
     }
 
 
-def entry_from(tree: Mapping[str, Any]) -> ExpectedValues:
+def entry_from(tree: Mapping[str, Value]) -> ExpectedValues:
     """The entry that `tree_of` has made a tree of."""
     mistakes = [Mistake(title, cause, _rows(rows)) for title, cause, rows in tree["mistakes"]]
     return ExpectedValues(tree["digest"], _rows(tree["reference"]), mistakes)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.values import MAX_BYTES, decode, encode
 
 Entry = TypeVar("Entry")
@@ -19,7 +20,7 @@ class Entries(Mapping[str, Entry], Generic[Entry]):
     `read` makes an entry of the tree that a file holds.
     """
 
-    def __init__(self, folder: Path, suffix: str, read: Callable[[Any], Entry]):
+    def __init__(self, folder: Path, suffix: str, read: Callable[[Value], Entry]):
         self._files = {file.stem: file for file in sorted(folder.glob(f"*{suffix}"))}
         self._read, self._known = read, dict[str, Entry]()
 
@@ -42,12 +43,12 @@ class Entries(Mapping[str, Entry], Generic[Entry]):
         return len(self._files)
 
 
-def pack(tree: Any) -> bytes:
+def pack(tree: object) -> bytes:
     """An entry's tree as the bytes of its file."""
     return lzma.compress(encode(tree, room=2 * MAX_BYTES), preset=9)
 
 
-def unpack(data: bytes, read: Callable[[Any], Entry]) -> Entry:
+def unpack(data: bytes, read: Callable[[Value], Entry]) -> Entry:
     """The entry in the bytes of a file."""
     with _without_collections():
         return read(decode(lzma.decompress(data), math.inf))

@@ -7,10 +7,10 @@ numbers, texts, names) and, of each run, an average of its floats, compared with
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.records import run_tree
 from autograder.student.engine.runs import Run
 from autograder.student.engine.values import Array, Previous, Recipe, StridedArray, encode
@@ -40,7 +40,7 @@ def same_runs(one: str, other: str) -> bool:
     return (first, len(left)) == (second, len(right)) and all(abs(a - b) < _NEAR for a, b in pairs)
 
 
-def _without_floats(value: Any, floats: list[np.ndarray]) -> Any:
+def _without_floats(value: Value, floats: list[np.ndarray]) -> Value:
     """A run's tree with the form of its floats alone; their numbers are added to a list."""
     if isinstance(value, Array):
         return [value.kind, value.dtype, _without_floats(value.data, floats)]

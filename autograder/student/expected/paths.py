@@ -7,10 +7,10 @@ no values, no names, no source. What it tells is told in `engine.known`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.locator.known_values import MADE, KeyUse, KnownValues
 from autograder.student.engine.locator.signatures import KEY_BYTES
 from autograder.student.expected import file_of
@@ -47,7 +47,7 @@ def paths_of(slug: str) -> Entries[Paths]:
     return Entries(file_of(slug), ".paths", _paths)
 
 
-def _tree(entry: Paths) -> dict[str, Any]:
+def _tree(entry: Paths) -> dict[str, object]:
     every = [known for row in entry.runs for known in row]
     sets = [[sorted(p) for p in (k.same, k.loose, k.rays)] for k in every]
     steps = [np.diff(part, prepend=0) for parts in sets for part in parts]
@@ -76,7 +76,7 @@ def _from_planes(planes: np.ndarray) -> np.ndarray:
     return sum(plane.astype("<i8") << 8 * i for plane, i in zip(planes, PLANES, strict=True))
 
 
-def _paths(tree: Mapping[str, Any]) -> Paths:
+def _paths(tree: Mapping[str, Value]) -> Paths:
     names = ("sizes", "steps", "followed", "dtypes", "cut", "made")
     sizes, steps, *marks, made = (tree[name].data for name in names)
     ends = sizes.ravel().cumsum()

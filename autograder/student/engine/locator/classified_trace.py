@@ -8,10 +8,10 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import values_wanted
-from autograder.student.engine.locator.instrument import Site, last_name
+from autograder.student.engine.locator.instrument import Node, Site, last_name
 from autograder.student.engine.locator.known_values import KeyUse, KnownValues, bucket, kind_of
 from autograder.student.engine.locator.signatures import ValueSignature, signature
 from autograder.student.engine.locator.trace import Event, TraceRecorder
@@ -116,7 +116,7 @@ class ClassifiedTrace:
         leaves = [self.event_of(v) for value in self.record.values for v in leaves_of(value)]
         return [i for i in leaves if i is not None]
 
-    def event_of(self, value: Any) -> int | None:
+    def event_of(self, value: Value) -> int | None:
         """The last event of a value that was returned."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             every = range(len(self.events) - 1, -1, -1)
@@ -334,7 +334,7 @@ class ClassifiedTrace:
         return None
 
 
-def _is_summing(node: Any) -> bool:
+def _is_summing(node: Node) -> bool:
     """Whether a statement is such as `total += x`."""
     return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
 
@@ -353,7 +353,7 @@ def reordered(found: ValueSignature, other: ValueSignature) -> bool:
     return found.rich and not found.even and found.loose_key in other.loose_keys()
 
 
-def leaves_of(value: Any) -> Iterator[Any]:
+def leaves_of(value: Value) -> Iterator[Value]:
     if isinstance(value, tuple | list):
         for item in value:
             yield from leaves_of(item)
@@ -370,7 +370,7 @@ def call_of_self(site: Site) -> bool:
     return line.startswith(f"self.{last_name(node.func)}(")
 
 
-def _given_by(statement: Any) -> set[str]:
+def _given_by(statement: Node) -> set[str]:
     """The attributes that a statement gives to a module."""
     if isinstance(statement, ast.Assign):
         parts = (part for target in statement.targets for part in ast.walk(target))

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from autograder.student.engine.arrays import as_array
-from autograder.student.engine.locator.instrument import Site
+from autograder.student.engine.arrays import Value, as_array
+from autograder.student.engine.locator.instrument import Node, Site
 from autograder.student.engine.locator.instrumented_copy import copy_answer
 from autograder.student.engine.locator.locate import problem_of
 from autograder.student.engine.locator.trace import Budget, BudgetExceeded, TraceRecorder, span
@@ -52,9 +52,9 @@ class ValueWatch:
 
     def __init__(self, budget: Budget):
         self.budget = budget
-        self.seen: dict[int, list[Any]] = {}
+        self.seen: dict[int, list[Value]] = {}
 
-    def __call__(self, number: int, value: Any) -> Any:
+    def __call__(self, number: int, value: Value) -> Value:
         self.budget.check()
         values = self.seen.setdefault(number, [])
         if len(values) < _MOST_SEEN:
@@ -68,11 +68,11 @@ class Change:
 
     number: int
     kind: str
-    how: Callable[[int, Any], Any]  # from how many came before, and the value
+    how: Callable[[int, Value], Value]  # from how many came before, and the value
     budget: Budget
     count: int = 0
 
-    def __call__(self, number: int, value: Any) -> Any:
+    def __call__(self, number: int, value: Value) -> Value:
         self.budget.check()
         if number != self.number:
             return value
@@ -86,7 +86,7 @@ class LoopLimit(Change):
     def __init__(self, number: int, rounds: int, budget: Budget):
         super().__init__(number, LOOP, lambda count, value: count < rounds, budget)
 
-    def __call__(self, number: int, value: Any) -> Any:
+    def __call__(self, number: int, value: Value) -> Value:
         made = super().__call__(number, value)
         if number == self.number and not made:
             self.count = 0
@@ -100,7 +100,7 @@ class Skip(Change):
         super().__init__(number, IDLE, lambda count, value: value, budget)
         self.child, self.given = child, None
 
-    def __call__(self, number: int, value: Any) -> Any:
+    def __call__(self, number: int, value: Value) -> Value:
         self.budget.check()
         if number == self.child:
             self.given = value
@@ -116,7 +116,7 @@ class Repair(NamedTuple):
 
 
 def find_repair(
-    answer: Any,
+    answer: Value,
     cases: Sequence[Case],
     device: str,
     seconds: float,
@@ -180,7 +180,7 @@ def find_repair(
 class _ChangedRuns:
     """Makes runs on a copy in which something is changed."""
 
-    copy: Any
+    copy: Callable
     recorder: TraceRecorder
     device: str
     budget: Budget
@@ -259,7 +259,7 @@ class _ChangedRuns:
         """Whether such a change, at that place, makes a run right."""
         return next(self.repairs(case, [change.kind], change.number), None) is not None
 
-    def make_run(self, run: Run, change: Any) -> Record:
+    def make_run(self, run: Run, change: Callable[[int, Value], Value]) -> Record:
         self.recorder.change = change
         try:
             with redirect_stdout(io.StringIO()):
@@ -317,7 +317,7 @@ def _other_ends(outcomes: list[bool]) -> list[int]:
     return sorted({*range(rounds + _LONGER)} - {rounds}, key=lambda other: abs(other - rounds))
 
 
-def _others(site: Site, value: Any, pool: list[Any]) -> Iterator[Callable]:
+def _others(site: Site, value: Value, pool: list[Value]) -> Iterator[Callable]:
     """Other values for a place."""
     if isinstance(value, int):
         yield lambda count, value: value + 1
@@ -344,10 +344,10 @@ def _rounded_to(written: float) -> Iterator[float]:
     return (n for n in _OF_FORMULAS if written != n and abs(written - n) < 10.0**-decimals)
 
 
-Seen = tuple[int, Site, list[Any]]
+Seen = tuple[int, Site, list[Value]]
 
 
-def _is_part(site: Site, nodes: list[Any]) -> bool:
+def _is_part(site: Site, nodes: list[Node]) -> bool:
     """Whether a place is a part of one of these nodes."""
     first, last = (site.node.lineno, site.node.col_offset), span(site.node)[2:]
     return any((n.lineno, n.col_offset) <= first and last <= span(n)[2:] for n in nodes)
@@ -362,9 +362,9 @@ def _named_values(recorder: TraceRecorder, sites: list[Seen]) -> list[Seen]:
     return [seen for seen in sites if seen[1].kind == "expression" and span(seen[1].node) in spans]
 
 
-def _pool(named: list[Seen], wanted: Callable[[Any], bool]) -> list[Any]:
+def _pool(named: list[Seen], wanted: Callable[[Value], bool]) -> list[Value]:
     """The values that have names, each once."""
-    pool: list[Any] = []
+    pool: list[Value] = []
     for _, site, seen in named:
         value = seen[0]
         if not wanted(value) or value is None or isinstance(site.node, ast.Constant):
@@ -376,16 +376,16 @@ def _pool(named: list[Seen], wanted: Callable[[Any], bool]) -> list[Any]:
     return pool
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_thing(value: Any) -> bool:
+def _is_thing(value: Value) -> bool:
     """Whether it is an array, a tensor, a module, or None in place of one."""
     return value is None or hasattr(value, "named_parameters") or as_array(value) is not None
 
 
-def _may_replace(one: Any, other: Any) -> bool:
+def _may_replace(one: Value, other: Value) -> bool:
     """Whether a value may replace another."""
     if other is None or one is None:
         return as_array(one if other is None else other) is not None

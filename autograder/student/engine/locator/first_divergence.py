@@ -6,8 +6,8 @@ TRUST BOUNDARY. As in `locate`.
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.compare import compare
 from autograder.student.engine.locator.classified_trace import (  # fmt: skip
     GIVEN,
@@ -53,7 +53,7 @@ class Numbers(ClassifiedTrace):
     unsure = False
     sound: Callable[[Site], bool] = staticmethod(lambda site: False)
 
-    def wrong_results(self) -> Iterator[tuple[int, Any]]:
+    def wrong_results(self) -> Iterator[tuple[int, Value]]:
         """The events of the wrong parts of the first step that is wrong, with what is expected."""
         for value, expected in zip(self.record.values, self.wanted, strict=False):
             if compare(value, expected).passed:
@@ -68,7 +68,7 @@ class Numbers(ClassifiedTrace):
                         yield event, other
             return
 
-    def nearly(self, i: int, wanted: Any) -> bool:
+    def nearly(self, i: int, wanted: Value) -> bool:
         """Whether a result is right except for its last digits."""
         ours, theirs = self.events[i].signature, signature(wanted)
         return ours is not None and theirs is not None and ours.same(theirs)
@@ -156,7 +156,7 @@ class Numbers(ClassifiedTrace):
         by_chance = isinstance(site.node, ast.Call) and site.operation not in MULTIPLYING
         return Divergence(site, "astray" if by_chance else "multiple", self.right_before(i))
 
-    def already_right(self, wrong: Sequence[Any]) -> Divergence | None:
+    def already_right(self, wrong: Sequence[Value]) -> Divergence | None:
         """For a result that was right before: what was done with it after that."""
         for i, expected in wrong:
             wanted, way = signature(expected), self.ancestors(i)
@@ -178,7 +178,7 @@ class Numbers(ClassifiedTrace):
                 return Divergence(last, "already", self.events[max(right)].site)
         return None
 
-    def is_(self, i: int, wanted: Any) -> bool:
+    def is_(self, i: int, wanted: Value) -> bool:
         """Whether an event has the numbers of a signature."""
         found = self.events[i].signature
         return found is not None and found.same(wanted)
@@ -267,7 +267,7 @@ class Numbers(ClassifiedTrace):
             return None  # a loop that goes on for too long reaches numbers that nobody has
         return self.astray(seen)
 
-    def first_wrong_write(self, wrong: Sequence[Any]) -> Divergence | None:
+    def first_wrong_write(self, wrong: Sequence[Value]) -> Divergence | None:
         """If no result can be compared: the first wrong numbers that were written anywhere."""
         for i, event in enumerate(self.events):
             if not wrong and event.wrote and self.statuses[i] not in SETTLED:

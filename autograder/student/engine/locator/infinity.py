@@ -6,10 +6,10 @@ TRUST BOUNDARY. As in `counterfactual`: runs a copy of the answer, and what come
 import io
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from typing import Any
 
 import numpy as np
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.compare import compare
 from autograder.student.engine.locator.classified_trace import leaves_of
 from autograder.student.engine.locator.counterfactual import Case, Change
@@ -25,7 +25,7 @@ _MOST_FINE = 8  # runs that are right
 
 
 def does_as_well(
-    answer: Any, site: Site, failing: Case, fine: Sequence[Case], device: str, seconds: float
+    answer: Value, site: Site, failing: Case, fine: Sequence[Case], device: str, seconds: float
 ) -> bool:
     """Whether a large number is not to blame for a failing run: with an infinite one in its place,
     that run does the same, or something that was right goes wrong, there or in another run.
@@ -60,7 +60,7 @@ def does_as_well(
     return False
 
 
-def infinite(value: Any) -> Any:
+def infinite(value: Value) -> Value:
     """An array in which numbers that stand for infinity are infinite; anything else as it is."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
         return np.where(np.abs(value) >= FILLED, np.copysign(np.inf, value), value)

@@ -9,7 +9,7 @@ as before, unless code looks for the taps; the answer itself is left unchanged.
 
 import ast
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 # What instrumented code calls, and the name under which it catches an exception.
 TAP, ITEMS, AT, RAISED, ERROR = "__tap__", "__items__", "__at__", "__raised__", "__error__"
@@ -18,6 +18,8 @@ _TAPPED = (
     ast.IfExp, ast.ListComp, ast.GeneratorExp, ast.Name, ast.Constant, ast.NamedExpr,
 )  # fmt: skip
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Comprehended = ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
+Node: TypeAlias = Any  # an expression or a statement, as `Site.kind` tells: with all its places
 
 
 @dataclass
@@ -28,13 +30,13 @@ class Site:
     "return", "test" (of an `if`) or "statement". `children` are the sites whose values go into it.
     """
 
-    node: Any
+    node: Node
     kind: str
     children: list[int]
     function: str
     lines: list[str]
     owner: str = ""  # the function or class at the top that it is in
-    guards: list[Any] = field(default_factory=list)  # the `raise` statements that a test leads to
+    guards: list[ast.Raise] = field(default_factory=list)  # the statements a test leads to
     targets: frozenset[str] = frozenset()  # the names that a loop gives its items
     loop: bool = False  # for a test: whether it is that of a `while`
     ends: bool = False  # for the test of an `if`: whether it ends a loop
@@ -54,7 +56,7 @@ class Site:
         return last_name(node)
 
 
-def last_name(node: Any) -> str:
+def last_name(node: ast.AST) -> str:
     """The last name in an expression such as `torch.softmax` or `self.W_q`."""
     if isinstance(node, ast.Attribute):
         return node.attr
@@ -104,14 +106,20 @@ class Instrumenter(ast.NodeTransformer):
         return node
 
     def tap(
-        self, node: Any, kind: str, children: list[int], *, place: Any = None, by: str = TAP
+        self,
+        node: ast.expr,
+        kind: str,
+        children: list[int],
+        *,
+        place: Node = None,
+        by: str = TAP,
     ) -> ast.Call:
         number = self.site(place or node, kind, children)
         self.open.append(number)
         call = ast.Call(ast.Name(by, ast.Load()), [ast.Constant(number), node], [])
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
-    def site(self, node: Any, kind: str, children: list[int]) -> int:
+    def site(self, node: Node, kind: str, children: list[int]) -> int:
         function = self.functions[-1] if self.functions else ""
         site = Site(node, kind, children, function, self.lines, self.owner)
         called = node.func if isinstance(node, ast.Call) else None
@@ -122,7 +130,7 @@ class Instrumenter(ast.NodeTransformer):
 
     # --- statements ---
 
-    def visit_FunctionDef(self, node: Any) -> Any:
+    def visit_FunctionDef(self, node: _Function) -> _Function:
         """A function: its body is watched; decorators and defaults are left unchanged.
 
         Annotations are dropped: what they name may be missing, as `from __future__` allows.
@@ -153,13 +161,13 @@ class Instrumenter(ast.NodeTransformer):
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
-    def visit_Lambda(self, node: ast.Lambda) -> Any:
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         outer, self.open = self.open, []
         node.body = self.visit(node.body)
         self.open = outer
         return node
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         node.body = [
             self.visit(part) if isinstance(part, _Function | ast.ClassDef) else part
             for part in node.body
@@ -193,7 +201,7 @@ class Instrumenter(ast.NodeTransformer):
                 setattr(node, name, self.visit(value))
         return node
 
-    def visit_If(self, node: ast.If) -> Any:
+    def visit_If(self, node: ast.If) -> ast.If:
         guards = [s for s in node.body if isinstance(s, ast.Raise)]
         place = node.test
         self.open = []
@@ -204,7 +212,7 @@ class Instrumenter(ast.NodeTransformer):
         node.body, node.orelse = self._block(node.body), self._block(node.orelse)
         return node
 
-    def visit_While(self, node: ast.While) -> Any:
+    def visit_While(self, node: ast.While) -> ast.While:
         place = node.test
         self.open = []
         test = self.visit(node.test)
@@ -213,7 +221,7 @@ class Instrumenter(ast.NodeTransformer):
         node.body, node.orelse = self._block(node.body), self._block(node.orelse)
         return node
 
-    def visit_For(self, node: Any) -> Any:
+    def visit_For(self, node: ast.For | ast.comprehension) -> ast.For | ast.comprehension:
         """The items of a loop, and of a comprehension."""
         place = node.iter
         node.iter = self.visit(node.iter)
@@ -226,10 +234,10 @@ class Instrumenter(ast.NodeTransformer):
             node.ifs = [self.visit(test) for test in node.ifs]
         return node
 
-    def visit_comprehension(self, node: ast.comprehension) -> Any:
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         return node if node.is_async else self.visit_For(node)
 
-    def _visit_comprehended(self, node: Any) -> Any:
+    def _visit_comprehended(self, node: _Comprehended) -> _Comprehended:
         """Loops first: they are run first."""
         node.generators = [self.visit(loop) for loop in node.generators]
         for name in ("elt", "key", "value"):
@@ -239,7 +247,7 @@ class Instrumenter(ast.NodeTransformer):
 
     visit_ListComp = visit_GeneratorExp = visit_SetComp = visit_DictComp = _visit_comprehended
 
-    def visit_Return(self, node: ast.Return) -> Any:
+    def visit_Return(self, node: ast.Return) -> ast.Return:
         self.open = []
         if node.value is None:
             return node
@@ -248,7 +256,7 @@ class Instrumenter(ast.NodeTransformer):
         node.value = self.tap(node.value, "return", self.open[:], place=place)
         return node
 
-    def visit_Assign(self, node: Any) -> Any:
+    def visit_Assign(self, node: ast.Assign | ast.AugAssign) -> list[ast.stmt]:
         """`a[i] = b` and `a += b` write into a: it is looked at before and after."""
         targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
         stores = [t for t in targets if isinstance(t, ast.Subscript) or hasattr(node, "target")]
@@ -288,21 +296,21 @@ def _read(text: str, at: ast.AST) -> ast.expr:
     return read
 
 
-def _variables(function: Any) -> set[str]:
+def _variables(function: _Function) -> set[str]:
     """The arguments of a function, and the names that it gives to values."""
     return _arguments(function) | _names_stored(function)
 
 
-def _arguments(function: Any) -> set[str]:
+def _arguments(function: _Function) -> set[str]:
     return {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
 
 
-def _names_stored(function: Any) -> set[str]:
+def _names_stored(function: ast.AST) -> set[str]:
     names = (n for n in ast.walk(function) if isinstance(n, ast.Name))
     return {n.id for n in names if isinstance(n.ctx, ast.Store)}
 
 
-def _base(node: Any) -> str | None:
+def _base(node: ast.AST) -> str | None:
     """The name in `x`, `x[i]` and `x[i][j]`."""
     while isinstance(node, ast.Subscript):
         node = node.value

@@ -16,10 +16,10 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
-from typing import Any
 
 from autograder.student import course
-from autograder.student.engine.locator.instrument import Instrumenter, Site
+from autograder.student.engine.arrays import Value
+from autograder.student.engine.locator.instrument import Instrumenter, Node, Site
 from autograder.student.engine.locator.trace import MARK, Budget, TraceRecorder
 
 MOST_COPIED = 40  # functions and classes
@@ -35,7 +35,7 @@ class NoCopy(Exception):
     """This answer cannot be copied."""
 
 
-def copy_answer(answer: Any, budget: Budget) -> tuple[Callable[..., Any], TraceRecorder]:
+def copy_answer(answer: Value, budget: Budget) -> tuple[Callable, TraceRecorder]:
     """A copy of an answer and its recorder, switched off. Raises `NoCopy`."""
     try:
         return _Copying().copy(answer, budget)
@@ -49,13 +49,13 @@ class _Copying:
     def __init__(self) -> None:
         self.instrumenter = Instrumenter()
         self.recorder = TraceRecorder(self.instrumenter.sites)
-        self.shadows: dict[int, dict[str, Any]] = {}  # copied namespaces, by the originals'
-        self.copies: dict[int, Any] = {}  # by the originals'
+        self.shadows: dict[int, dict[str, Value]] = {}  # copied namespaces, by the originals'
+        self.copies: dict[int, Value] = {}  # by the originals'
         self.trees: dict[str, ast.Module] = {}  # by file
         self.compiled: dict[str, dict[tuple[str, int], list[CodeType]]] = {}
-        self.kept: list[Any] = []
+        self.kept: list[Value] = []
 
-    def copy(self, answer: Any, budget: Budget) -> tuple[Callable[..., Any], TraceRecorder]:
+    def copy(self, answer: Value, budget: Budget) -> tuple[Callable, TraceRecorder]:
         codes = [*codes_of(answer)]
         if not codes or not any(map(is_own, codes)):
             raise NoCopy("not written in Python, or not by its author")
@@ -64,9 +64,9 @@ class _Copying:
         self.recorder.budget = budget
         return self.copies[id(answer)], self.recorder
 
-    def sources_of(self, answer: Any) -> list[Any]:
+    def sources_of(self, answer: Value) -> list[Value]:
         """The answer and its author's things that it names, each after its base classes."""
-        found: dict[int, Any] = {}
+        found: dict[int, Value] = {}
         todo = [answer]
         while todo and len(found) < MOST_COPIED:
             thing = todo.pop(0)
@@ -83,7 +83,7 @@ class _Copying:
         order = list(found.values())
         return sorted(order, key=lambda t: len(t.__mro__) if isinstance(t, type) else 0)
 
-    def make(self, thing: Any, is_answer: bool) -> None:
+    def make(self, thing: Value, is_answer: bool) -> None:
         try:
             node, lines = self.node_of(thing)
         except NoCopy:
@@ -114,7 +114,7 @@ class _Copying:
     def sites_of(self, statement: ast.stmt) -> Site:
         return self.instrumenter.sites[self.instrumenter.site(statement, "statement", [])]
 
-    def shadow(self, names: dict[str, Any]) -> dict[str, Any]:
+    def shadow(self, names: dict[str, Value]) -> dict[str, Value]:
         """The copy of a namespace in which the copies find each other."""
         if id(names) not in self.shadows:
             copies = ((n, self.copies.get(id(v), v)) for n, v in list(names.items()))
@@ -122,7 +122,7 @@ class _Copying:
             self.kept.append(names)
         return self.shadows[id(names)]
 
-    def node_of(self, thing: Any) -> tuple[Any, list[str]]:
+    def node_of(self, thing: Value) -> tuple[Node, list[str]]:
         """The definition of a function or class in its source. Raises `NoCopy`."""
         code = next(filter(is_own, codes_of(thing)))
         lines = linecache.getlines(code.co_filename)
@@ -142,7 +142,7 @@ class _Copying:
         raise NoCopy("its source is not the one that ran")
 
 
-def overwriting(definition: Any) -> Iterator[ast.stmt]:
+def overwriting(definition: ast.FunctionDef | ast.ClassDef) -> Iterator[ast.stmt]:
     """The assignments to arguments that have not been read before, in a function or in methods."""
     if isinstance(definition, ast.ClassDef):
         for part in definition.body:
@@ -162,7 +162,7 @@ def overwriting(definition: Any) -> Iterator[ast.stmt]:
         unread -= {node.id for node in names}
 
 
-def codes_of(thing: Any) -> Iterator[CodeType]:
+def codes_of(thing: Value) -> Iterator[CodeType]:
     """The code of a function, or of a class's own methods, in their order."""
     if isinstance(thing, type):
         for part in map(_function, vars(thing).values()):
@@ -172,19 +172,19 @@ def codes_of(thing: Any) -> Iterator[CodeType]:
         yield from _code(inspect.unwrap(thing))
 
 
-def _function(part: Any) -> Any:
+def _function(part: Value) -> Value:
     """The function behind a static method, a class method or a property."""
     if isinstance(part, staticmethod | classmethod):
         return part.__func__
     return part.fget if isinstance(part, property) else part
 
 
-def _code(function: Any) -> Iterator[CodeType]:
+def _code(function: Value) -> Iterator[CodeType]:
     if isinstance(function, FunctionType):  # what it wraps may be something else
         yield function.__code__
 
 
-def namespace_of(thing: Any) -> dict[str, Any]:
+def namespace_of(thing: Value) -> dict[str, Value]:
     """The globals of a function, or of a class's methods."""
     if isinstance(thing, type):
         for part in vars(thing).values():
@@ -199,7 +199,7 @@ def is_own(code: CodeType) -> bool:
     return not (course.is_ours(code.co_filename) or code.co_filename.startswith(_FOLDERS))
 
 
-def _wraps(thing: Any) -> bool:
+def _wraps(thing: Value) -> bool:
     """Whether decorators have made a function or class what it is."""
     return hasattr(thing, "__wrapped__") or hasattr(thing, "__dataclass_fields__")
 
@@ -228,7 +228,11 @@ def _code_in(tree: ast.Module) -> dict[tuple[str, int], list[CodeType]]:
     return found
 
 
-def _is_of(node: Any, thing: Any, compiled: dict[tuple[str, int], list[CodeType]]) -> bool:
+def _is_of(
+    node: Node,
+    thing: Value,
+    compiled: dict[tuple[str, int], list[CodeType]],
+) -> bool:
     """Whether a definition is that of a function or class, and compiles to its very code."""
     first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
     codes = [*filter(is_own, codes_of(thing))]
@@ -242,7 +246,7 @@ def _is_of(node: Any, thing: Any, compiled: dict[tuple[str, int], list[CodeType]
     )
 
 
-def same_code(one: Any, other: Any) -> bool:
+def same_code(one: Value, other: Value) -> bool:
     """Whether two constants are equal, or two code objects apart from their names and places."""
     if not isinstance(one, CodeType) or not isinstance(other, CodeType):
         return type(one) is type(other) and repr(one) == repr(other)

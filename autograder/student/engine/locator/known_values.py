@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from autograder.student.engine.locator.signatures import ValueSignature
 from autograder.student.engine.locator.trace import Event
@@ -145,7 +144,7 @@ def known_from(traces: Iterable[list[Event]]) -> KnownValues:
     return KnownValues(same, frozenset(loose), frozenset(rays), made)
 
 
-def _key_in(found: ValueSignature, same: Mapping[int, Any]) -> int:
+def _key_in(found: ValueSignature, same: Mapping[int, KeyUse]) -> int:
     """The key under which a value is kept already, or else its own."""
     return next((key for key in found.all_keys() if key in same), found.key)
 

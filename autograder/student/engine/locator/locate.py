@@ -11,15 +11,16 @@ may be forged: no mark depends on it, and code that shows it treats it as the st
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from types import UnionType
 
 import numpy as np
 
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import values_wanted
 from autograder.student.engine.compare import GRADIENT_FACTOR, compare
 from autograder.student.engine.locator.classified_trace import UNKNOWN, leaves_of
 from autograder.student.engine.locator.first_divergence import Divergence, Numbers
-from autograder.student.engine.locator.instrument import Site, last_name
+from autograder.student.engine.locator.instrument import Node, Site, last_name
 from autograder.student.engine.locator.known_values import KnownValues, has_dtype
 from autograder.student.engine.locator.trace import TraceRecorder, span
 from autograder.student.engine.runs import Record, Run
@@ -129,7 +130,7 @@ class _Search(Numbers):
             or self.first_wrong_write(wrong)
         )
 
-    def of_a_kind(self, kinds: Any) -> Divergence | None:
+    def of_a_kind(self, kinds: type | UnionType) -> Divergence | None:
         """Where something of the wrong kind is returned, such as a tuple instead of a list."""
         for value, wanted in zip(self.record.values, self.expected.values, strict=False):
             either = isinstance(value, kinds) or isinstance(wanted, kinds)
@@ -330,16 +331,16 @@ class _Search(Numbers):
         return None
 
 
-def _dtypes(value: Any) -> list[str]:
+def _dtypes(value: Value) -> list[str]:
     return [str(getattr(leaf, "dtype", type(leaf).__name__)) for leaf in leaves_of(value)]
 
 
-def _form(value: Any) -> Any:
+def _form(value: Value) -> tuple | None:
     """The structure of lists and tuples in a value."""
     return (type(value), *map(_form, value)) if isinstance(value, tuple | list) else None
 
 
-def _extent(node: Any) -> tuple[int, int]:
+def _extent(node: Node) -> tuple[int, int]:
     lines = node.end_lineno - node.lineno
     return lines, node.end_col_offset - node.col_offset if not lines else node.end_col_offset
 
@@ -357,7 +358,7 @@ def _written_out(site: Site) -> bool:
     return all(isinstance(p, simple) for p in parts) and names in ([], ["float"], ["int"])
 
 
-def _names(node: Any) -> Iterator[str]:
+def _names(node: Node) -> Iterator[str]:
     for part in ast.walk(node):
         if isinstance(part, ast.Name):
             yield part.id

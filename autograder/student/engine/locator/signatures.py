@@ -17,11 +17,10 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 
-from autograder.student.engine.arrays import as_array
+from autograder.student.engine.arrays import Value, as_array
 
 LARGEST = 1 << 14  # the most entries of an array that is looked at
 FILLED = 1e8  # beyond this, a number stands for infinity: masks are filled with −1e9 or −∞
@@ -110,7 +109,7 @@ class ValueSignature:
         return _logarithm(self.scale), *self.loose
 
 
-def signature(value: Any) -> ValueSignature | None:
+def signature(value: Value) -> ValueSignature | None:
     """The signature of an array, a tensor or a number; None for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = np.float64(value) if abs(value) < 1e300 else None

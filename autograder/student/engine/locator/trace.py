@@ -11,12 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from autograder.student.engine.arrays import as_array
-from autograder.student.engine.locator.instrument import AT, ITEMS, RAISED, TAP, Site
+from autograder.student.engine.arrays import Value, as_array
+from autograder.student.engine.locator.instrument import AT, ITEMS, RAISED, TAP, Node, Site
 from autograder.student.engine.locator.signatures import ValueSignature, signature
 from autograder.student.engine.state import MODES, GlobalState
 
@@ -93,7 +92,7 @@ class TraceRecorder:
     training: bool = False  # the mode of the module
     new: bool = False  # whether its parameters are those that it was made with
     on: bool = False
-    change: Callable[[int, Any], Any] | None = None  # while off: what a tap returns (`whatif`)
+    change: Callable[[int, Value], Value] | None = None  # while off: what a tap returns (`whatif`)
     events: list[Event] = field(default_factory=list)
     returned: list[tuple[Site, list[int]]] = field(default_factory=list)
     tests: dict[int, list[bool]] = field(default_factory=dict)
@@ -107,7 +106,7 @@ class TraceRecorder:
 
     def start(self) -> None:
         self.made_by: dict[int, int] = {}  # events by identity of the value
-        self.kept: list[Any] = []  # so that no other value gets their identity
+        self.kept: list[Value] = []  # so that no other value gets their identity
         self.room = MOST_BYTES
         self.last: dict[int, list[int]] = {}  # events by site, until they are used
         self.touched: dict[int, int] = {}  # the last statement that read an event
@@ -117,7 +116,7 @@ class TraceRecorder:
         self.watched: set[int] = set()
         self.statement = -1
         self.state: GlobalState | None = None
-        self.modes: list[Any] = []
+        self.modes: list[Value] = []
         self.on = True
 
     @property
@@ -136,7 +135,7 @@ class TraceRecorder:
         self.look_for_the_effect()
         self.statement = number
 
-    def tap(self, number: int, value: Any) -> Any:
+    def tap(self, number: int, value: Value) -> Value:
         if self.on:
             site = self.sites[number]
             self.budget.check()
@@ -159,7 +158,7 @@ class TraceRecorder:
             return self.change(number, value)
         return value
 
-    def watch(self, value: Any, found: list[int]) -> None:
+    def watch(self, value: Value, found: list[int]) -> None:
         """Watch the memory of an argument, and the modes of a module."""
         if id(value) not in self.watched and not any(self.events[i].sources for i in found):
             self.watched.add(id(value))
@@ -179,7 +178,7 @@ class TraceRecorder:
                 for event in found:
                     self.aliases.setdefault(event, []).append((len(self.events), site))
 
-    def items(self, number: int, values: Any) -> Any:
+    def items(self, number: int, values: Value) -> Value:
         sources = self.inputs_of(self.sites[number]) if self.on else []
         for item in values:
             if self.on:
@@ -218,7 +217,7 @@ class TraceRecorder:
             found.update(dict.fromkeys(events))
         return list(found)
 
-    def see(self, site: Site, value: Any, sources: list[int]) -> list[int]:
+    def see(self, site: Site, value: Value, sources: list[int]) -> list[int]:
         """The events that a value stands for: the one that made it, or a new one."""
         if isinstance(value, tuple | list) and len(value) <= _ITEMS_SEEN:
             return [e for item in value for e in self.see(site, item, sources)] or sources
@@ -273,14 +272,14 @@ class TraceRecorder:
                 return [i]
         return []
 
-    def keep(self, value: Any) -> None:
+    def keep(self, value: Value) -> None:
         array = as_array(value)
         self.room -= array.data.nbytes if array is not None else 64
         if self.room < 0 or len(self.events) >= MOST_EVENTS:
             raise BudgetExceeded
         self.kept.append(value)
 
-    def add(self, value: Any, event: Event) -> list[int]:
+    def add(self, value: Value, event: Event) -> list[int]:
         if len(self.events) >= MOST_EVENTS:
             raise BudgetExceeded
         event.statement = self.statement
@@ -290,7 +289,7 @@ class TraceRecorder:
         return [len(self.events) - 1]
 
 
-def _clear(value: Any) -> None:
+def _clear(value: Value) -> None:
     """Zero memory that nothing was written to, so that every run sees the same."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         value[...] = 0
@@ -298,7 +297,7 @@ def _clear(value: Any) -> None:
         value.detach().zero_()
 
 
-def span(node: Any) -> tuple[int, ...]:
+def span(node: Node) -> tuple[int, ...]:
     """Where in the source a node begins and ends."""
     return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
 
