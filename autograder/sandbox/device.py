@@ -4,7 +4,7 @@ Each device is a class, which `DEVICES` lists; nothing else of the sandbox asks 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from autograder.sandbox import gpu
 from autograder.sandbox.bubblewrap import IsolationError, Mounts
@@ -30,7 +30,7 @@ class Device(Protocol):
         """The environment variables that a sandbox has in addition."""
 
     @property
-    def order(self) -> dict[str, Any] | None:
+    def order(self) -> Mapping[str, list[str]] | None:
         """What the walls inside the sandbox need to know."""
 
     def mounts(self) -> Mounts:

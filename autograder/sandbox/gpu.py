@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from autograder.sandbox.bubblewrap import IsolationError, Mounts
 from autograder.student import course
@@ -58,7 +58,7 @@ class Gpu:
         return ENVIRONMENT | path
 
     @property
-    def order(self) -> dict[str, Any]:
+    def order(self) -> Mapping[str, list[str]]:
         """What the walls inside the sandbox need to know."""
         return {"devices": list(self.devices), "proc": list(PROC)}
 

@@ -19,23 +19,24 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn, TypeVar
 
 from autograder.sandbox import groups, walls, warm, worker
 from autograder.sandbox.bubblewrap import IsolationError, why_not_up
 from autograder.sandbox.clock import BEHIND, Clock, usage_of
 from autograder.sandbox.device import require
 from autograder.sandbox.isolation import isolation_called
-from autograder.sandbox.launcher import AnyWarm, end, warm_process
+from autograder.sandbox.launcher import AnyWarm, Order, end, warm_process
 from autograder.sandbox.limits import Limits
-from autograder.sandbox.outputs import TOO_LARGE, outputs_from
+from autograder.sandbox.outputs import TOO_LARGE, Output, outputs_from
 from autograder.sandbox.process_end import ProcessDied, SandboxLost, lost_the_gpu, read_status
 from autograder.sandbox.start_up import Waiting
 from autograder.sandbox.watch import family
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.records import record_from
 from autograder.student.engine.runs import Record, Run
 from autograder.student.engine.values import MAX_BYTES, MAX_HEAD, Array, decode, head_of
@@ -43,7 +44,7 @@ from autograder.student.engine.values import MAX_BYTES, MAX_HEAD, Array, decode,
 _OUTPUTS = 32 << 20
 _FRAME_LIMIT = MAX_BYTES + (16 << 20)
 
-
+Read = TypeVar("Read")
 Patience = Clock | Waiting
 
 
@@ -83,10 +84,10 @@ class Sandbox:
         self._folder: tempfile.TemporaryDirectory | None = None
         if not self._enclosed:
             self._folder, layers = tempfile.TemporaryDirectory(prefix="autograder-"), ["limits"]
-        order = {
+        order: Order = {
             "limits": asdict(self.limits),
             "layers": list(layers),
-            "folder": self._folder and self._folder.name,
+            "folder": self._folder.name if self._folder else None,
             "gpu": self.device.order,
             "seconds": BEHIND * (self.limits.total_seconds + self.limits.start_seconds),
         }
@@ -107,7 +108,7 @@ class Sandbox:
         os.set_blocking(self._requests, False)
         os.set_blocking(self._replies, False)
 
-    def _ordered(self, order: Mapping[str, Any], fds: Sequence[int]) -> AnyWarm:
+    def _ordered(self, order: Order, fds: Sequence[int]) -> AnyWarm:
         """The warm process that took the order; if it fails to start, the first request says so."""
         found = warm_process(self.isolation, self.device)
         try:
@@ -129,7 +130,7 @@ class Sandbox:
 
     def execute(
         self, source: str, seconds: float | None = None, module: str = "__main__"
-    ) -> list[dict[str, Any]]:
+    ) -> list[Output]:
         """Run a cell; return its outputs in nbformat's form, an exception being one of them. Once
         all outputs together are too large, an output says so instead.
 
@@ -258,7 +259,7 @@ class Sandbox:
         known = Path(f"/proc/self/fdinfo/{fds[0]}").read_text()
         return int(known.partition("\nPid:")[2].split()[0]), fds[0]
 
-    def _ask(self, request: dict[str, Any], seconds: float) -> Iterator[dict[str, Any]]:
+    def _ask(self, request: worker.Request, seconds: float) -> Iterator[dict[str, Value]]:
         """Send a request; the replies to it, all within `seconds` of the sandbox's own time and
         together of limited size."""
         self.wait_until_up()
@@ -275,7 +276,7 @@ class Sandbox:
         finally:
             self.used += clock.charge()
 
-    def _read(self, reader: Any, value: Any) -> Any:
+    def _read(self, reader: Callable[[Value], Read], value: Value) -> Read:
         try:
             return reader(value)
         except Exception:  # noqa: BLE001  (hostile data: any failure is the sender's)
@@ -294,7 +295,7 @@ class Sandbox:
             except BrokenPipeError:
                 self._die(*self._post_mortem())
 
-    def _receive(self, patience: Patience) -> dict[str, Any]:
+    def _receive(self, patience: Patience) -> dict[str, Value]:
         (size,) = worker.FRAME.unpack(self._take(worker.FRAME.size, patience))
         self._room -= size
         if self._room < 0:
@@ -302,7 +303,7 @@ class Sandbox:
         message = self._take(size, patience)
         try:
             self._heads -= head_of(message)
-            reply: Any = decode(message) if self._heads >= 0 else None
+            reply: Value = decode(message) if self._heads >= 0 else None
             fits = isinstance(reply, dict) and reply.get("id") == self._count
         except Exception:  # noqa: BLE001  (hostile data: any failure is the sender's)
             fits = False

@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from autograder.sandbox import warm
 from autograder.sandbox.bubblewrap import COURSE, ENVIRONMENT, NAMESPACES, bwrap, mounts
@@ -31,7 +31,7 @@ class Isolation(Protocol):
     def environment(self, device: Device) -> dict[str, str]:
         """All environment variables of the warm process, and so of its children."""
 
-    def command(self, config: Mapping[str, Any], device: Device) -> list[str]:
+    def command(self, config: Mapping[str, int], device: Device) -> list[str]:
         """The command line of the warm process, given its ends of the pipes."""
 
 
@@ -46,7 +46,7 @@ class Bubblewrap:
     def environment(self, device: Device) -> dict[str, str]:
         return {**ENVIRONMENT, **device.environment}
 
-    def command(self, config: Mapping[str, Any], device: Device) -> list[str]:
+    def command(self, config: Mapping[str, int], device: Device) -> list[str]:
         mounted, readable = mounts(device.mounts())
         options = [*NAMESPACES, *mounted]
         for name, value in self.environment(device).items():
@@ -67,7 +67,7 @@ class NoIsolation:
     def environment(self, device: Device) -> dict[str, str]:
         return {**ENVIRONMENT, **device.environment, course.VARIABLE: str(course.root())}
 
-    def command(self, config: Mapping[str, Any], device: Device) -> list[str]:
+    def command(self, config: Mapping[str, int], device: Device) -> list[str]:
         root = Path(warm.__file__).resolve().parents[2]
         beside = {**config, "course": str(root), "readable": [], "isolated": False}
         return [sys.executable, "-I", "-B", warm.__file__, json.dumps(beside)]

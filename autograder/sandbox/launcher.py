@@ -16,10 +16,27 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import reduction
-from typing import Any
+from typing import Protocol, TypedDict
 
 from autograder.sandbox.device import Cpu, Device
 from autograder.sandbox.isolation import ISOLATIONS
+
+
+class Order(TypedDict):
+    """What a warm process is told of a child: its walls, what it may use, and for how long."""
+
+    limits: Mapping[str, float]
+    layers: Sequence[str]
+    folder: str | None
+    gpu: Mapping[str, list[str]] | None
+    seconds: float
+
+
+class _Sent(Protocol):
+    """A descriptor on its way to another process."""
+
+    def detach(self) -> int:
+        """The descriptor, there."""
 
 
 class WarmProcess:
@@ -59,7 +76,7 @@ class WarmProcess:
             control_end.close()
             os.close(life_end)
 
-    def order(self: "AnyWarm", order: Mapping[str, Any], fds: Sequence[int]) -> None:
+    def order(self: "AnyWarm", order: Order, fds: Sequence[int]) -> None:
         """Request a child with these descriptors. Raises `OSError` if the process has ended."""
         with self.lock:
             socket.send_fds(self.control, [json.dumps(order).encode()], list(fds))
@@ -101,7 +118,7 @@ class LentProcess:
 
     proven, lent = False, True
 
-    def __init__(self, isolation: str, pid: int, control: Any, pidfd: Any):
+    def __init__(self, isolation: str, pid: int, control: _Sent, pidfd: _Sent):
         self.isolation, self.pid = isolation, pid
         self.control = socket.socket(fileno=control.detach())
         self.pidfd = pidfd.detach()  # a pidfd never refers to another process

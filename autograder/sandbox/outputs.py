@@ -17,6 +17,7 @@ from autograder.student.engine.values import Array
 _CONTROL = re.compile(
     r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 )
+Output = dict[str, Any]  # in nbformat's form
 _OUTPUTS = 400  # per cell
 _LINES = 1000  # per traceback
 TOO_LARGE = {
@@ -30,14 +31,14 @@ MIMES = (
 )  # fmt: skip
 
 
-def outputs_from(packed: Any, limit: int) -> list[dict[str, Any]]:
+def outputs_from(packed: object, limit: int) -> list[Output]:
     """A cell's outputs, from at most `limit` bytes of JSON."""
     if not isinstance(packed, Array) or packed.data.dtype != np.uint8 or packed.data.size > limit:
         raise ValueError("not a cell's outputs")
     return [_output(output) for output in json.loads(packed.data.tobytes())[:_OUTPUTS]]
 
 
-def _output(output: dict[str, Any]) -> dict[str, Any]:
+def _output(output: Output) -> Output:
     kind = output["output_type"]
     if kind == "stream":
         name = "stderr" if output["name"] == "stderr" else "stdout"
@@ -56,7 +57,7 @@ def _output(output: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def clean(text: Any) -> str:
+def clean(text: object) -> str:
     """Text from inside, fit for a file or a terminal: no lone surrogates, no control characters."""
     if not isinstance(text, str):
         raise ValueError("not a text")

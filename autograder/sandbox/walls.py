@@ -18,7 +18,10 @@ import signal
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from autograder.sandbox.launcher import Order
 
 NAMESPACES, LANDLOCK, SECCOMP, LIMITS = "namespaces", "landlock", "seccomp", "limits"
 LAYERS = (NAMESPACES, LANDLOCK, SECCOMP, LIMITS)
@@ -35,7 +38,7 @@ _FEWEST_NUMBERS = 301  # RESERVED_PIDS + 1: no namespace can have fewer
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def call(what: str, name: str, *arguments: Any) -> None:
+def call(what: str, name: str, *arguments: object) -> None:
     """Call a function of the C library. Raises an `OSError` that says `what` went wrong."""
     if getattr(_libc, name)(*arguments) != 0:
         error = ctypes.get_errno()
@@ -47,7 +50,7 @@ def _prctl(option: int, value: int, more: int = 0) -> None:
     call(f"prctl {option}", "prctl", option, *longs)
 
 
-def put_up(order: Mapping[str, Any], readable: list[str], isolated: bool) -> bool:
+def put_up(order: "Order", readable: list[str], isolated: bool) -> bool:
     """Put up the order's layers; return whether Landlock is one of them. Raises `OSError`."""
     layers, limits, landlock = order["layers"], order["limits"], False
     gpu = order.get("gpu")  # its devices, and the entries of /proc that its driver reads
@@ -87,7 +90,7 @@ def close_all_but(*keep: int) -> list[int]:
     return moved
 
 
-def _leave(limits: dict[str, Any], shown_of_proc: list[str]) -> None:
+def _leave(limits: Mapping[str, float], shown_of_proc: list[str]) -> None:
     """Leave the warm process's namespaces for new ones."""
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY)  # a /proc that can be written to
     _write("self/oom_score_adj", "500", proc)  # a student's process is killed before the grader

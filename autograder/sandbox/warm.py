@@ -42,7 +42,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from autograder.sandbox.launcher import Order
+    from autograder.sandbox.watch import Watch
+    from autograder.sandbox.worker import Session
 
 MESSAGE = 1 << 16  # the most bytes of an order
 PRELOADED = (
@@ -67,7 +74,7 @@ class _Turn:
     pidfd: int
     report: socket.socket
     deadline: float
-    watch: Any
+    watch: "Watch"
     alone: bool  # in its own namespace, which has a first process
     ended: int
     killed: bool = False
@@ -77,7 +84,7 @@ class _Turn:
 class Warm:
     """Takes orders over `control` and watches over the children."""
 
-    def __init__(self, config: dict[str, Any], session: Any):
+    def __init__(self, config: dict[str, Any], session: "Session"):
         self.control = socket.socket(fileno=config["control"])
         self.readable, self.isolated = config["readable"], config["isolated"]
         self.session = session
@@ -165,7 +172,7 @@ class Warm:
             self._kill(turn)
         return True
 
-    def _child(self, order: dict[str, Any], requests: int, replies: int, tell: int) -> None:
+    def _child(self, order: "Order", requests: int, replies: int, tell: int) -> None:
         """What the forked process does. Never returns."""
         try:
             requests, replies, tell = self.walls.close_all_but(requests, replies, tell)
@@ -219,7 +226,7 @@ def _without_a_person() -> None:
         setattr(module, name, _forgiving()(getattr(module, name)))
 
 
-def preload(course: Any) -> Any:
+def preload(course: "ModuleType") -> "Session":
     """Import what submissions of a course import, and make the shell; return the session."""
     for name in (*course.contents().PRELOADED, *PRELOADED):
         import_module(name)

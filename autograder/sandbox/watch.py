@@ -18,7 +18,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 INTERVAL = 0.02  # seconds between two looks
 DESCRIPTORS = 512  # of all processes together: each may be a pipe or a socket whose buffer is full
@@ -50,7 +49,7 @@ class Watch:
     this process has, which the sandbox's begin with."""
 
     pid: int
-    limits: Mapping[str, Any]
+    limits: Mapping[str, float]
     again: float = 0.0
     niceness: int = 0
     given_mb: int = field(default_factory=lambda: _anonymous_kb(_status(os.getpid())) >> 10)

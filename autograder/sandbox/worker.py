@@ -21,8 +21,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+Request = dict[str, Any]  # an "op", and what it needs: see `host`
 FRAME = struct.Struct("<Q")
 _WRITES_PAST_LIMIT = 1_000_000  # after these, a cell that floods its output is stopped
 _BYTES_PAST_LIMIT = 128 << 20
@@ -70,7 +74,7 @@ class Recorder:
         else:
             self.outputs.append({"output_type": "stream", "name": name, "text": [text]})
 
-    def display(self, kind: str, data: Mapping[str, Any], count: int | None = None) -> None:
+    def display(self, kind: str, data: Mapping[str, object], count: int | None = None) -> None:
         shown = {str(mime): _text(value) for mime, value in data.items()}
         size = sum(map(len, shown.values()))
         if size > self.room:
@@ -103,7 +107,7 @@ class Recorder:
         return json.dumps(self.outputs, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value if isinstance(value, str) else json.dumps(value, default=str)
@@ -127,7 +131,7 @@ class Stream(io.TextIOBase):
         return len(text)
 
 
-def make_shell(recorder: Recorder) -> Any:
+def make_shell(recorder: Recorder) -> "InteractiveShell":
     """IPython without a kernel: no sockets, no history, no threads; outputs go to `recorder`."""
     from IPython.core.displayhook import DisplayHook
     from IPython.core.displaypub import DisplayPublisher
@@ -138,7 +142,7 @@ def make_shell(recorder: Recorder) -> Any:
     from traitlets.config import Config
 
     class Publisher(DisplayPublisher):
-        def publish(self, data, metadata=None, *_: Any, **__: Any) -> None:
+        def publish(self, data, metadata=None, *_: object, **__: object) -> None:
             recorder.display("display_data", data)
 
         def clear_output(self, wait: bool = False) -> None:
@@ -167,7 +171,7 @@ def make_shell(recorder: Recorder) -> Any:
 
         system_piped = system_raw = system
 
-        def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
+        def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> object:
             self.system(cmd)
             return SList([]) if split else LSString("")
 
@@ -224,12 +228,12 @@ class Session:
         from autograder.student.engine.state import GlobalState
         from autograder.student.engine.values import MANY, MAX_BYTES, Recipe, encode
 
-        def make(answer: Any, run: Any, device: str, watch: list[str]) -> dict[str, Any]:
+        def make(answer: object, run: Any, device: str, watch: list[str]) -> dict[str, object]:
             return record_tree(probe_within(answer, run, device, watch))
 
-        def unreadable(error: BaseException) -> dict[str, Any]:
+        def unreadable(error: BaseException) -> dict[str, object]:
             raised = [[type(error).__name__], "its result cannot be read", "", "call"]
-            empty: dict[str, Any] = {"gradients": {}, "changed": {}, "side_effects": []}
+            empty: dict[str, object] = {"gradients": {}, "changed": {}, "side_effects": []}
             return record_tree(record_from({"values": (), "raised": raised, **empty}))
 
         if "torch" in sys.modules:
@@ -246,12 +250,12 @@ class Session:
         self.block = lambda name, device: materialise(Recipe(name), device)
         self.make_blocks = BlockPackage
         self.blocks: BlockPackage | None = None
-        self.probed: dict[str, Any] = {}
+        self.probed: dict[str, object] = {}
         self.recorder = Recorder(output_bytes)
         self.shell = make_shell(self.recorder)
         self.streams = Stream(self.recorder, "stdout"), Stream(self.recorder, "stderr")
 
-    def answers(self, request: Mapping[str, Any]) -> Iterator[bytes]:
+    def answers(self, request: Request) -> Iterator[bytes]:
         """Carry out a request; yield its replies. Lets `MemoryError` and worse through."""
         self.recorder.begin()
         sys.stdout, sys.stderr = self.streams
@@ -274,7 +278,7 @@ class Session:
                 room -= len(reply)
                 yield reply
 
-    def execute(self, request: Mapping[str, Any]) -> Any:
+    def execute(self, request: Request) -> object:
         """Run a cell; return its outputs, packed."""
         import numpy as np
 
@@ -287,14 +291,14 @@ class Session:
             self.recorder.error(type(error).__name__, "", [type(error).__name__])
         return np.frombuffer(self.recorder.finished(), np.uint8)
 
-    def hand_out(self, request: Mapping[str, Any]) -> bool:
+    def hand_out(self, request: Request) -> bool:
         """Define some of the course's blocks; the first such request names all there are."""
         if self.blocks is None:
             self.blocks = self.make_blocks(request["names"])
         self.blocks.hand_out(request["pieces"])
         return True
 
-    def probe(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any] | None]:
+    def probe(self, request: Request) -> Iterator[dict[str, object] | None]:
         """Make the runs of an answer, one for each record that is read; a single None where
         its name is not defined."""
         if request["name"] not in self.shell.user_ns:
@@ -319,7 +323,7 @@ class Session:
         except BaseException as error:  # noqa: BLE001  (the generators cannot be restored)
             yield from [self.unreadable(error) for _ in left]
 
-    def point(self, request: Mapping[str, Any]) -> str | None:
+    def point(self, request: Request) -> str | None:
         """Where an answer goes astray: a hint, made by the student's side of the course alone."""
         from autograder.student import pointing
 
@@ -350,7 +354,7 @@ class Session:
                     names[name] = value
 
 
-def say(replies: int, tree: Mapping[str, Any]) -> None:
+def say(replies: int, tree: Mapping[str, object]) -> None:
     """Send one message."""
     from autograder.student.engine.values import encode
 
@@ -363,7 +367,7 @@ def write(replies: int, message: bytes) -> None:
         view = view[os.write(replies, view) :]
 
 
-def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any]) -> None:
+def serve(session: Session, requests: int, replies: int, hello: Mapping[str, object]) -> None:
     """Say `hello`, then answer requests until the judge closes the pipe. Does not return."""
     from pickle import loads
 
