@@ -10,12 +10,11 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from autograder.judge.runner import CellFailure, Runner, died
 from autograder.notebook.names import in_their_lines, parse
 from autograder.notebook.reading import conflict_in
-from autograder.sandbox.outputs import clean
+from autograder.sandbox.outputs import Output, clean
 from autograder.student.engine.verdict import CORRECT, Verdict
 
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
@@ -36,9 +35,7 @@ class MissingModules:
     def __init__(self, notes: list[str]):
         self.notes, self.names, self.first = notes, set[str](), ""
 
-    def execute(
-        self, runner: Runner, source: str
-    ) -> tuple[list[dict[str, Any]], CellFailure | None]:
+    def execute(self, runner: Runner, source: str) -> tuple[list[Output], CellFailure | None]:
         """Run a cell; what lacks a package in it is passed over, and the rest is run."""
         outputs, failure = runner.execute(source)
         try:

@@ -5,7 +5,6 @@ what comes back from the sandbox has been rebuilt, and is cut to size (`notebook
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from nbformat import NotebookNode
 from nbgrader.utils import is_solution
@@ -16,6 +15,7 @@ from autograder.judge.verdicts import Cell, judge_cells
 from autograder.notebook.outputs import Room, fit_outputs
 from autograder.notebook.reading import ADDED, exercise_of
 from autograder.sandbox.limits import Limits
+from autograder.sandbox.outputs import Output
 from autograder.student.course import find_exercise
 from autograder.student.engine.runs import Exercise
 
@@ -63,9 +63,7 @@ def judge_notebook(
     return judge_cells(cells, exercises, seeds, device=device, isolation=isolation, limits=limits)
 
 
-def show_outputs(
-    notebook: NotebookNode, outputs: Mapping[int, Sequence[Mapping[str, Any]]]
-) -> None:
+def show_outputs(notebook: NotebookNode, outputs: Mapping[int, Sequence[Output]]) -> None:
     """Put the outputs of a submission's cells, by number, into its notebook, in place."""
     room = Room()
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]

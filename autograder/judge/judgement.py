@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from autograder.sandbox.outputs import Output
 from autograder.student.engine.verdict import AspectVerdict, Verdict
 
 GRADED, UNUSABLE, FAILED = "graded", "unusable", "failed"
@@ -30,7 +31,7 @@ class Judgement:
     seconds: float = 0.0
     reason: str | None = None
     notes: tuple[str, ...] = ()
-    outputs: Mapping[int, list[dict[str, Any]]] = field(default_factory=dict)
+    outputs: Mapping[int, list[Output]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The judgement as JSON in ASCII that every parser and every database accepts."""
@@ -49,7 +50,7 @@ class Judgement:
             raise ValueError(f"not a judgement of this version ({error})") from None
 
 
-def _stored(value: Any) -> Any:
+def _stored(value: object) -> object:
     """A tree in JSON's form; a number that is not finite becomes its name."""
     if isinstance(value, Mapping):
         return {str(key): _stored(item) for key, item in value.items()}

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
 from autograder.bank import banks, cause
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.compare import GPU_FACTOR, compare
 from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.records import on_device
@@ -24,12 +24,12 @@ from autograder.student.engine.verdict import CourseFault, Mistake
 Rows = Sequence[Sequence[Run]]
 
 
-def reference(slug: str, name: str) -> Callable[..., Any]:
+def reference(slug: str, name: str) -> Callable:
     """The reference implementation of an exercise."""
     return getattr(import_module(f"solutions.{slug}"), name)
 
 
-def records(answer: Callable[..., Any], runs: Rows, device: str = "cpu") -> list[list[Record]]:
+def records(answer: Callable, runs: Rows, device: str = "cpu") -> list[list[Record]]:
     """What a trusted answer gives on each run of each aspect, on the CPU.
 
     For another device, what is expected there (see `_made`).
@@ -54,7 +54,7 @@ def expected(slug: str, name: str, runs: Rows, device: str = "cpu") -> list[list
 
 
 def on_demand(
-    answer: Callable[..., Any], runs: Rows, device: str = "cpu", rounding: bool = False
+    answer: Callable, runs: Rows, device: str = "cpu", rounding: bool = False
 ) -> list[Sequence[Record]]:
     """Like `records`, or with `rounding` like `expected`, but each made on first access: for use
     `with preserve_generators()`."""
@@ -74,7 +74,7 @@ def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Ite
         yield Mistake(title, cause(answer), on_demand(answer, runs, device))
 
 
-def _made(answer: Callable[..., Any], run: Run, device: str) -> Record:
+def _made(answer: Callable, run: Run, device: str) -> Record:
     """What a trusted answer gives on a run: on the CPU, whatever the device, so that nothing of
     ours touches a driver that hostile code uses, too.
 
@@ -94,9 +94,7 @@ def _made(answer: Callable[..., Any], run: Run, device: str) -> Record:
     return on_device(record, device)
 
 
-def _with_rounding(
-    answer: Callable[..., Any], run: Run, device: str, later: bool = False
-) -> Record:
+def _with_rounding(answer: Callable, run: Run, device: str, later: bool = False) -> Record:
     """The same, which also says how far the answer is off where it computes in float32; `later`
     finds it out on demand."""
     record = _made(answer, run, device)
@@ -116,7 +114,7 @@ def _with_rounding(
     return replace(record, rounding=rounding if later else rounding())
 
 
-def _finer(value: Any, wide: Any) -> Any:
+def _finer(value: Value, wide: Value) -> Value:
     """A result in float32, with the digits of the same result in float64 where both agree."""
     if isinstance(value, Array) and isinstance(wide, Array):
         if (value.dtype, wide.dtype) != ("float32", "float64"):

@@ -8,7 +8,7 @@ long it may take in all, is limited here.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from autograder.judge.block_code import (
     all_blocks,
@@ -19,12 +19,14 @@ from autograder.judge.block_code import (
 )
 from autograder.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.sandbox.limits import Limits
+from autograder.sandbox.outputs import Output
 from autograder.sandbox.process_end import lost_the_gpu
 from autograder.student import pointing
 from autograder.student.engine.locator.trace import WAITING
 from autograder.student.engine.runs import Record, Run
 from autograder.student.engine.verdict import CRASH, MEMORY, TIMEOUT
 
+Reply = TypeVar("Reply")
 DEFINING = "The cell that defines it"
 _POINT_SECONDS = 10.0
 SHOWN = 1200  # characters of a message in a verdict
@@ -81,7 +83,7 @@ class Runner:
         if self.sandbox is not None:
             self.sandbox.close()
 
-    def execute(self, source: str) -> tuple[list[dict[str, Any]], CellFailure | None]:
+    def execute(self, source: str) -> tuple[list[Output], CellFailure | None]:
         """Run a cell: its outputs, and what went wrong if something did."""
         try:
             outputs = self._with_sandbox(lambda sandbox: self._execute(sandbox, source))
@@ -164,7 +166,7 @@ class Runner:
             self.sandbox.close()
             self.sandbox = None
 
-    def _with_sandbox(self, ask: Callable[[Sandbox], Any]) -> Any:
+    def _with_sandbox(self, ask: Callable[[Sandbox], Reply]) -> Reply:
         """Ask a sandbox, and ask again if the sandbox was lost through no fault of the code in it.
 
         Raises `ProcessDied`, or `SandboxLost` after the third loss.
@@ -176,7 +178,7 @@ class Runner:
                 self._end()
         raise SandboxLost("the sandbox ended three times in a row without a reason")
 
-    def _execute(self, sandbox: Sandbox, source: str) -> list[dict[str, Any]]:
+    def _execute(self, sandbox: Sandbox, source: str) -> list[Output]:
         return sandbox.execute(source, self._seconds(self.limits.cell_seconds), self.module)
 
     def _seconds(self, wanted: float) -> float:
@@ -210,7 +212,7 @@ class Runner:
         self.notes.append(f"{what} {death.detail}.")
 
 
-def _death_output(death: ProcessDied) -> dict[str, Any]:
+def _death_output(death: ProcessDied) -> Output:
     name = {"timeout": "Timeout", "memory": "OutOfMemory", "crash": "ProcessEnded"}[death.reason]
     text = f"this cell {death.detail}"
     return {

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from itertools import takewhile
-from typing import Any
 
 from autograder.judge.allowance import SECONDS, TOTAL, LimitExceeded, limit_computing
 from autograder.judge.block_code import all_blocks, blocks_before, blocks_for
@@ -24,7 +23,7 @@ from autograder.notebook.cells_to_skip import cells_to_skip
 from autograder.notebook.names import Names, defined_names, in_their_lines, names_in, parse
 from autograder.sandbox.host import ProcessDied, SandboxLost
 from autograder.sandbox.limits import Limits
-from autograder.sandbox.outputs import clean
+from autograder.sandbox.outputs import Output, clean
 from autograder.student.course import exercises_of, find_exercise
 from autograder.student.engine.block_access import ABSENT
 from autograder.student.engine.policy import Code, describe_uses
@@ -112,7 +111,7 @@ def _judge_chapter(
     """
     asked = {exercise.name: (slug, exercise) for slug, exercise in exercises}
     verdicts, failures = dict[str, Verdict](), dict[str, CellFailure | None]()
-    outputs, notes = dict[int, list[dict[str, Any]]](), list[str]()
+    outputs, notes = dict[int, list[Output]](), list[str]()
     others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
     code = Code()  # of the cells whose effects persist
     read: list[Names] = []  # of the same cells
