@@ -35,13 +35,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from math import ceil, isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from autograder.gradebook.command_suggestions import assignment_named
 from autograder.sandbox.limits import Limits
+
+if TYPE_CHECKING:
+    from autograder.gradebook.gradebook import Book
 
 FILE = "course.toml"
 _NAMES = ("first_name", "last_name", "email")
@@ -162,7 +165,7 @@ def _address(tree: dict[str, Any]) -> str:
     return address.rstrip("/")
 
 
-def _person(student: str, given: Any, assignments: Sequence[str] | None) -> Person:
+def _person(student: str, given: object, assignments: Sequence[str] | None) -> Person:
     place = f"students.{student}"
     if not isinstance(given, dict):
         raise _Slip(f"{place}: expected a table")
@@ -205,7 +208,7 @@ def _assignment(name: str, assignments: Sequence[str] | None, place: str) -> str
     return found
 
 
-def _moment(value: Any, zone: tzinfo, place: str) -> datetime:
+def _moment(value: object, zone: tzinfo, place: str) -> datetime:
     if not isinstance(value, datetime):
         raise _Slip(f"{place}: expected a date and a time, such as 2030-03-01T12:00:00")
     return (value if value.tzinfo else value.replace(tzinfo=zone)).astimezone(UTC)
@@ -219,7 +222,7 @@ def _number(value: Any, place: str, most: float | None = None) -> float:
     return float(value)
 
 
-def enter(book: Any, course: CourseFile) -> None:
+def enter(book: "Book", course: CourseFile) -> None:
     """Enter dates, people and extensions into nbgrader's gradebook (a `gradebook.Book`).
 
     What the file does not mention stays as it is; an extension that it mentioned before, and does

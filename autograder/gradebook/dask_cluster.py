@@ -7,7 +7,7 @@ import queue
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import current_process
-from typing import Any
+from typing import TYPE_CHECKING
 
 from autograder.gradebook import fork_server
 from autograder.gradebook.judging_process import JudgingProcess, answer, dismiss, start
@@ -19,8 +19,12 @@ from autograder.gradebook.schedulers import (
     JudgeDied,
     Results,
     Source,
+    Task,
 )
 from autograder.judge.job import Job, Outcome
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 SILENCE = "300s"  # for which a busy machine may not answer; Dask gives up after 30
 
@@ -86,9 +90,9 @@ def _judge_there(judge: Judge, patience: float, isolation: str | None, job: Job)
     return told
 
 
-def _submit_all(client: Any, todo: JobQueue, judge: Judge) -> Results:
+def _submit_all(client: "Client", todo: JobQueue, judge: Judge) -> Results:
     done: queue.SimpleQueue = queue.SimpleQueue()
-    running: dict[Any, tuple[Any, Job, int]] = {}
+    running: dict[Future, Task] = {}
     while True:
         threads = max(1, sum(client.nthreads().values()))
         while len(running) < 2 * threads:  # one running, one waiting

@@ -8,7 +8,6 @@ quoting, so that no field can break out of its column.
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.plugins import ExportPlugin
@@ -32,7 +31,7 @@ COLUMNS = (
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
-def escape_formula(value: Any) -> str:
+def escape_formula(value: object) -> str:
     """A field of text, with an apostrophe in front if it could be a formula."""
     text = "" if value is None else str(value)
     risky = text.startswith(FORMULA) or text.lstrip().startswith(FORMULA)

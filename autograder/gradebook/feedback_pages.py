@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from html import escape
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from jinja2 import BytecodeCache, Environment
@@ -120,7 +119,7 @@ class _Page(HTMLExporter):
         return environment
 
     def from_notebook_node(  # type: ignore[override]  # as all of nbconvert's that write text
-        self, nb: NotebookNode, resources: dict | None = None, **more: Any
+        self, nb: NotebookNode, resources: dict | None = None, **more: object
     ) -> tuple[str, dict]:
         resources = self._init_resources(resources)
         known = {"notebook_metadata": self._nb_metadata, "parent": self, "resources": resources}

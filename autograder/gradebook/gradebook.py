@@ -10,11 +10,10 @@ TRUST BOUNDARY. Names and texts come from outside; they go to the database as bo
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unicodedata import normalize
 
 from nbformat import NotebookNode
@@ -72,7 +71,7 @@ class _Failed(Exception):
 class _Steps(Session):
     """A session that ends its transaction when we say so; nbgrader commits after every step."""
 
-    def flush(self, objects: Any = None) -> None:
+    def flush(self, objects: Sequence[object] | None = None) -> None:
         try:
             super().flush(objects)
         except DBAPIError as error:
@@ -305,7 +304,9 @@ class Book(Gradebook):
         """The judgement kept on a submission; None if there is none that we can read."""
         return tables.read_judgement(self.db, assignment, student)
 
-    def _submission(self, assignment: str, student: str, timestamp: str | None) -> Any:
+    def _submission(
+        self, assignment: str, student: str, timestamp: str | None
+    ) -> SubmittedNotebook:
         self.update_or_create_student(student)
         try:
             found = self.find_submission(assignment, student)

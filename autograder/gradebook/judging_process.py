@@ -11,14 +11,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import TYPE_CHECKING
 
-from autograder.gradebook.schedulers import Judge, JudgeDied
+from autograder.gradebook.schedulers import Judge, JudgeDied, Task
 from autograder.judge.allowance import SECONDS, LimitExceeded
 from autograder.judge.job import Job, Outcome, unusable
 from autograder.sandbox.bubblewrap import IsolationError
 from autograder.sandbox.launcher import LentProcess, borrow, warm_process
 from autograder.student.engine.verdict import TIMEOUT
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext, ForkServerProcess
 
 SHARING = 4  # judging processes that share a warm process, which watches all their sandboxes
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
@@ -28,14 +31,16 @@ _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 class JudgingProcess:
     """One of them, and its current job."""
 
-    process: Any
+    process: "ForkServerProcess"
     pipe: Connection
-    task: tuple[Any, Job, int] | None = None
+    task: Task | None = None
     deadline: float = 0.0
-    seeds: Any = None  # of its last job: what the references give on them is known there
+    seeds: object = None  # of its last job: what the references give on them is known there
 
 
-def start(judge: Judge, isolation: str | None, context: Any, number: int) -> JudgingProcess:
+def start(
+    judge: Judge, isolation: str | None, context: "ForkServerContext", number: int
+) -> JudgingProcess:
     """Start a judging process, and lend it a warm process that it shares with some others."""
     lent = None
     if isolation is not None:

@@ -10,7 +10,7 @@ not read. The judgement passes from `Judge` to the gradebook in memory, never th
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import nbformat
 import nbgrader.preprocessors
@@ -26,6 +26,9 @@ from autograder.judge.marks import auto_comments, auto_scores, show_verdicts
 from autograder.judge.seeds import secret_of
 from autograder.notebook.rebuild import rebuild
 from autograder.sandbox.limits import Limits
+
+if TYPE_CHECKING:
+    from nbgrader.converters.base import BaseConverter
 
 
 class Rebuild(NbGraderPreprocessor):
@@ -141,7 +144,7 @@ class ShowVerdicts(NbGraderPreprocessor):
         return nb, resources
 
 
-def _converter(preprocessor: NbGraderPreprocessor) -> Any:
+def _converter(preprocessor: NbGraderPreprocessor) -> "BaseConverter":
     """nbgrader's converter, which made the exporter, which made the preprocessor."""
     return preprocessor.parent.parent
 

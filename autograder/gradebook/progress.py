@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from autograder.gradebook.classroom import Progress
@@ -74,7 +74,7 @@ def lines(stream: TextIO | None = None) -> Iterator["Progress"]:
 
     def step(row: "Row", done: int, total: int) -> None:
         per_minute, left = pace.step(row, done, total)
-        told: dict[str, Any] = {
+        told: dict[str, object] = {
             "event": "submission",
             "done": done,
             "total": total,

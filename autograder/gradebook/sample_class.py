@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import nbformat
 
@@ -41,7 +41,7 @@ class ExpectedMarks:
 
 
 @cache
-def sample() -> Any:
+def sample() -> ModuleType:
     """The course's sample class. Raises `ValueError` if it has none."""
     course.package()  # lets it be found
     if find_spec(_SAMPLE) is None:

@@ -9,7 +9,7 @@ TRUST BOUNDARY. See `judge.job`: the processes that judge run our own code.
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from autograder.judge.job import Job, OtherVersion, Outcome
 from autograder.sandbox.bubblewrap import IsolationError
@@ -17,6 +17,7 @@ from autograder.sandbox.limits import Limits
 from autograder.sandbox.start_up import MOST
 
 Key = TypeVar("Key")
+Task = tuple[object, Job, int]  # a key, its job, and the number of this try
 Source = Iterator[tuple[Key, Job] | None]
 Results = Generator[tuple[Key, Outcome | Exception], None, None]
 Judge = Callable[[Job], Outcome]
@@ -44,12 +45,12 @@ class JobQueue:
     """The jobs; retries come last, or at once after an error that may end the run."""
 
     def __init__(self, source: Source):
-        self.source, self.again = source, deque[tuple[Any, Job, int]]()
-        self.now: list[tuple[Any, Job, int]] = []
-        self.next: list[tuple[Any, Job]] = []
+        self.source, self.again = source, deque[Task]()
+        self.now: list[Task] = []
+        self.next: list[tuple[object, Job]] = []
         self.ended = False
 
-    def take(self, own: Any = None, others: Sequence[Any] = ()) -> tuple[Any, Job, int] | None:
+    def take(self, own: object = None, others: Sequence[object] = ()) -> Task | None:
         """A key, its job, and the number of this try; None if there is nothing at the moment.
 
         Of the next jobs, the first is one whose seeds the process has had, or else no other has.
@@ -67,7 +68,7 @@ class JobQueue:
             return (*self.next.pop(rank.index(min(rank))), 1)
         return self.again.popleft() if self.again else None
 
-    def complete_or_retry(self, task: tuple[Any, Job, int], answer: Any) -> bool:
+    def complete_or_retry(self, task: Task, answer: object) -> bool:
         """Whether a task is complete with this answer; if not, it is tried again.
 
         Raises an error that every other submission would meet, too: a machine cannot isolate.
@@ -88,6 +89,6 @@ class JobQueue:
         return self.ended and not (self.next or self.again or self.now)
 
 
-def seeds_of(job: Any) -> Any:
+def seeds_of(job: object) -> object:
     """What a job's inputs are drawn from, if it says so."""
     return getattr(job, "seeds", None)  # any work can be dispatched

@@ -9,7 +9,6 @@ TRUST BOUNDARY. The script is hostile text: it is taken apart, never run.
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from autograder.notebook.names import statements_of
 from autograder.notebook.reading import UnusableFile, text_in
@@ -31,7 +30,7 @@ def notebook_of(data: bytes) -> bytes:
     return json.dumps(tree, ensure_ascii=True, indent=1).encode()
 
 
-def _marked_cells(text: str) -> Iterator[dict[str, Any]]:
+def _marked_cells(text: str) -> Iterator[dict[str, object]]:
     marks = [*_MARK.finditer(text)]
     yield _cell(text[: marks[0].start()])
     for mark, end in zip(marks, [*(m.start() for m in marks[1:]), len(text)], strict=True):
@@ -40,7 +39,7 @@ def _marked_cells(text: str) -> Iterator[dict[str, Any]]:
         yield _cell(_uncomment(source) if kind else source, bool(kind), _grade_mark(title))
 
 
-def _statement_cells(text: str) -> Iterator[dict[str, Any]]:
+def _statement_cells(text: str) -> Iterator[dict[str, object]]:
     """A cell for each statement, with the comments above it."""
     try:
         yield from (_cell(source) for _, source in statements_of(text))
@@ -48,8 +47,8 @@ def _statement_cells(text: str) -> Iterator[dict[str, Any]]:
         yield _cell(text)
 
 
-def _cell(source: str, markdown: bool = False, mark: Any = None) -> dict[str, Any]:
-    cell: dict[str, Any] = {
+def _cell(source: str, markdown: bool = False, mark: object = None) -> dict[str, object]:
+    cell: dict[str, object] = {
         "cell_type": "markdown" if markdown else "code",
         "source": source.strip("\n"),
     }
@@ -57,7 +56,7 @@ def _cell(source: str, markdown: bool = False, mark: Any = None) -> dict[str, An
     return cell if markdown else cell | {"outputs": [], "execution_count": None}
 
 
-def _grade_mark(title: str) -> Any:
+def _grade_mark(title: str) -> object:
     """nbgrader's mark in the title of a cell, if there is one."""
     _, found, rest = title.partition("nbgrader=")
     try:

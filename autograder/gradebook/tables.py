@@ -13,7 +13,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import nbgrader
 from alembic.config import Config as AlembicConfig
@@ -22,10 +21,12 @@ from nbgrader.api import Comment, Grade, SubmittedNotebook
 from nbgrader.utils import parse_utc
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Connection,
     Float,
     Integer,
     MetaData,
+    Row,
     String,
     Table,
     Text,
@@ -88,12 +89,12 @@ def make(session: Session) -> None:
     OURS.create_all(session.connection())
 
 
-def row_of(table: Table, assignment: str, student: str) -> Any:
+def row_of(table: Table, assignment: str, student: str) -> ColumnElement[bool]:
     """The condition for the row of a submission."""
     return (table.c.assignment == assignment) & (table.c.student == student)
 
 
-def put(session: Session, table: Table, assignment: str, student: str, **values: Any) -> None:
+def put(session: Session, table: Table, assignment: str, student: str, **values: object) -> None:
     """Write a submission's row in place of an earlier one, if there is one."""
     remove(session, table, assignment, student)
     session.execute(table.insert().values(assignment=assignment, student=student, **values))
@@ -145,7 +146,12 @@ def read_seen(session: Session, assignment: str, student: str) -> dict[str, list
 
 
 def attempted(
-    session: Session, assignment: str, student: str, notebook: str, when: str | None, marked: Any
+    session: Session,
+    assignment: str,
+    student: str,
+    notebook: str,
+    when: str | None,
+    marked: SubmittedNotebook,
 ) -> None:
     """Note an attempt, or its new marks, in the caller's transaction.
 
@@ -162,7 +168,7 @@ def attempted(
     session.execute(ATTEMPTS.insert().values(**row))
 
 
-def attempts(session: Session) -> list[Any]:
+def attempts(session: Session) -> list[Row]:
     """All attempts that were noted."""
     if not inspect(session.connection()).has_table(ATTEMPTS.name):
         return []
