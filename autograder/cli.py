@@ -3,11 +3,11 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -30,7 +30,7 @@ from autograder.student.table import number, table_text
 if TYPE_CHECKING:
     from autograder.gradebook.classroom import ClassResult
 
-
+Found = TypeVar("Found")
 PACKAGE = "notebook-autograder"  # as pip knows it
 
 # Errors from outside, whose own words are the message.
@@ -349,7 +349,9 @@ def _one_at_a_time(device: str, jobs: int | None) -> int | None:
     return jobs or at_once
 
 
-def _in_order(one: Any, files: Sequence[str], jobs: int | None) -> Iterator[Any]:
+def _in_order(
+    one: Callable[[str], Found], files: Sequence[str], jobs: int | None
+) -> Iterator[Found]:
     """The results of `one` for the files, in their order; several are made at a time."""
     with ThreadPoolExecutor(min(jobs or os.cpu_count() or 1, len(files))) as pool:
         yield from pool.map(one, files)

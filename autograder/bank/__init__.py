@@ -22,17 +22,17 @@ from autograder.student import course
 
 course.package()
 
-Answer = TypeVar("Answer", bound=Callable[..., Any])
+Answer = TypeVar("Answer", bound=Callable)
 
 
-class Answers(Mapping[str, Callable[..., Any]]):
+class Answers(Mapping[str, Callable]):
     """Known answers by name, each made when it is first looked up."""
 
     def __init__(self) -> None:
-        self.makers: dict[str, Callable[[], Callable[..., Any]]] = {}
-        self.made: dict[str, Callable[..., Any]] = {}
+        self.makers: dict[str, Callable[[], Callable]] = {}
+        self.made: dict[str, Callable] = {}
 
-    def __getitem__(self, name: str) -> Callable[..., Any]:
+    def __getitem__(self, name: str) -> Callable:
         if name not in self.made:
             self.made[name] = self.makers[name]()
         return self.made[name]
@@ -126,7 +126,7 @@ class Bank:
         if changed == source and not before and not after:
             raise ValueError(f"{what}: nothing is changed")
 
-        def make() -> Callable[..., Any]:
+        def make() -> Callable:
             text = with_code(changed, before, after, what)
             names = {**self.names, **vars(self.references)}
             return build(name, cause, text, source, names, what)
@@ -148,7 +148,7 @@ class Bank:
         self,
         shelf: Answers,
         name: str,
-        make: Callable[[], Callable[..., Any]],
+        make: Callable[[], Callable],
         cause: str = "-",
         what: str = "",
     ) -> None:
@@ -160,7 +160,7 @@ class Bank:
         shelf.makers[name] = make
 
 
-def cause(answer: Callable[..., Any]) -> str:
+def cause(answer: Callable) -> str:
     """What a mistake tells a student: the first paragraph of its docstring, on one line."""
     return " ".join((answer.__doc__ or "").strip().split("\n\n")[0].split())
 

@@ -32,7 +32,7 @@ class Edit(NamedTuple):
 
 
 @cache
-def plain_source(answer: Callable[..., Any]) -> str:
+def plain_source(answer: Callable) -> str:
     """The code of a function or class without docstrings, comments, annotations and empty lines.
 
     Each signature takes one line; ` #` is taken for the beginning of a comment wherever it occurs.
@@ -124,7 +124,7 @@ def with_code(source: str, before: str, after: str, what: str) -> str:
 
 def build(
     name: str, cause: str, changed: str, source: str, names: Mapping[str, Any], what: str
-) -> Callable[..., Any]:
+) -> Callable:
     """The function or class that a changed text defines, renamed `name`, with its cause.
 
     Raises `ValueError` if it is not valid Python, or does the same as `source`, the original.

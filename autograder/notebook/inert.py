@@ -126,7 +126,7 @@ NO_PICTURE = "a picture that cannot be shown"
 
 
 @pass_context
-def show_html(context: Context, element: Any) -> str:
+def show_html(context: Context, element: object) -> str:
     """The filter `clean_html`: the grader's own table as it is, all else framed and labelled."""
     text = element.decode("utf-8", "replace") if isinstance(element, bytes) else str(element)
     cell: Any = context.get("cell") or {}
@@ -146,7 +146,7 @@ def show_markdown(context: Context, source: str) -> str:
     return _frame(cleaned, BY_STUDENT) if cell.get("id", "").startswith(ADDED) else cleaned
 
 
-def highlight_code(source: str, language: str | None = None, metadata: Any = None) -> str:
+def highlight_code(source: str, language: str | None = None, metadata: dict | None = None) -> str:
     """Code in colours."""
     language = language or (metadata or {}).get("magics_language")
     made = None

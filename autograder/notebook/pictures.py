@@ -15,7 +15,6 @@ import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 MAX_PICTURE = 4_000_000  # characters of Base64
 MAX_PICTURES = 12_000_000  # of all in a notebook
@@ -36,7 +35,7 @@ class Album:
     count: int = 0
     notes: list[str] = field(default_factory=list)
 
-    def attach(self, attachments: Any) -> dict[str, dict[str, str]]:
+    def attach(self, attachments: object) -> dict[str, dict[str, str]]:
         """The pictures among a cell's attachments, in nbformat's form."""
         kept = {}
         for name, bundle in attachments.items() if isinstance(attachments, Mapping) else ():
@@ -46,7 +45,7 @@ class Album:
                 kept[name.encode("utf-8", "replace").decode()] = picture  # as in the text
         return kept
 
-    def _first(self, bundle: Any) -> dict[str, str] | None:
+    def _first(self, bundle: object) -> dict[str, str] | None:
         """The first picture of a bundle, which may hold the same in several forms."""
         for data in list(bundle.values())[:4] if isinstance(bundle, Mapping) else ():
             if (kind := self._kind(data)) is not None:
@@ -69,7 +68,7 @@ class Album:
 
         return _WRITTEN.sub(lift, text), made
 
-    def _kind(self, data: Any) -> tuple[str, str] | None:
+    def _kind(self, data: object) -> tuple[str, str] | None:
         """A picture's kind and its Base64, if there is room for it."""
         if isinstance(data, list):
             data = "".join(part for part in data if isinstance(part, str))

@@ -192,7 +192,7 @@ def _cells_of_3(notebook: Mapping[str, Any]) -> Iterator[Any]:
                 yield {**cell, "cell_type": "markdown"} if kind == "heading" else cell
 
 
-def cells_of(submitted: Any, notes: list[str]) -> Iterator[SubmittedFile]:
+def cells_of(submitted: object, notes: list[str]) -> Iterator[SubmittedFile]:
     """The usable cells of a submission, in its order; `notes` say what was left out.
 
     Pictures in a Markdown cell, attached or embedded, become its attachments.
@@ -244,7 +244,7 @@ def exercise_of(cell: NotebookNode) -> str | None:
     return grade_id.removeprefix(CHECK) if checks and grade_id.startswith(CHECK) else None
 
 
-def text_of(source: Any) -> str | None:
+def text_of(source: object) -> str | None:
     """A cell's source as one string that can be written as UTF-8; None if it is not text.
 
     Line ends become Unix's, NULs are removed, and lone surrogates become question marks.

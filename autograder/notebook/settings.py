@@ -7,18 +7,21 @@ content only because the preprocessors and filters named here are in these place
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nbgrader.converters import GenerateAssignment
 
 from autograder.notebook.stubs import BEGIN, CODE_STUB, END, INSTRUCTOR, TEXT_STUB
+
+if TYPE_CHECKING:
+    from traitlets.config import Config
 
 OURS = "autograder.gradebook.preprocessors"
 NBGRADER = "nbgrader.preprocessors"
 INERT = "autograder.notebook.inert"
 
 
-def configure(c: Any, root: Path) -> None:
+def configure(c: "Config", root: Path) -> None:
     """Set up nbgrader's configuration `c` for the course in the folder `root`."""
     # nbgrader starts `alembic` by name: let it find the one beside this Python.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

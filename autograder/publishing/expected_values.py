@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -120,7 +119,7 @@ def _same_entry(old: store.ExpectedValues, new: store.ExpectedValues, runs: list
     )
 
 
-def _outline(rows: Any) -> Any:
+def _outline(rows: object) -> object:
     """Everything in records but the numbers: dtypes, shapes, exceptions, side effects."""
     if isinstance(rows, Array):
         return rows.kind, rows.dtype, rows.data.shape

@@ -11,7 +11,6 @@ TRUST BOUNDARY. Runs the book's own cells, with the rights of the person who mak
 import ast
 import contextlib
 import io
-from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
@@ -29,7 +28,7 @@ class MeasuredTables:
     """The measured tables of a chapter, asked for cell by cell, in their order."""
 
     def __init__(self) -> None:
-        self.space: dict[str, Any] = {}  # never another dict: it is what functions see
+        self.space: dict[str, object] = {}  # never another dict: it is what functions see
         self.defined: dict[str, ast.stmt] = {}
 
     def show(self, cell: NotebookNode) -> list[NotebookNode]:

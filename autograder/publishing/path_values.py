@@ -7,7 +7,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import autograder.student.expected.paths as store
 from autograder.bank import banks
@@ -33,7 +33,7 @@ _MACHINERY = (instrumented_copy, known_values, signatures, instrument, trace)
 SECONDS = 60.0  # for one run of a right answer
 
 
-def right_answers(slug: str, name: str) -> list[Callable[..., Any]]:
+def right_answers(slug: str, name: str) -> list[Callable]:
     """The reference, and the bank's answers that are written another way."""
     return [reference(slug, name), *banks(slug)[name].rights.values()]
 
@@ -51,7 +51,7 @@ def make_paths(slug: str, exercise: Exercise) -> store.Paths:
     return store.Paths(fixed_digest(exercise), _made_of(exercise, answers), found)
 
 
-def known_values_on(run: Run, answers: list[Callable[..., Any]]) -> KnownValues:
+def known_values_on(run: Run, answers: list[Callable]) -> KnownValues:
     """What is known once the right answers have been traced on a run.
 
     Where only the place of the results is judged, nothing needs to be known; and where they are
@@ -60,7 +60,7 @@ def known_values_on(run: Run, answers: list[Callable[..., Any]]) -> KnownValues:
     return known_from(_traces(run, [] if run.simulated or run.random else answers))
 
 
-def _traces(run: Run, answers: list[Callable[..., Any]]) -> Iterator[list[Event]]:
+def _traces(run: Run, answers: list[Callable]) -> Iterator[list[Event]]:
     for answer in answers:
         try:
             copy, recorder = copy_answer(answer, Budget(SECONDS))
@@ -101,10 +101,10 @@ def is_current(old: Mapping[str, store.Paths], slug: str, exercise: Exercise) ->
     return same_runs(entry.digest, fixed_digest(exercise))
 
 
-def _made_of(exercise: Exercise, answers: list[Callable[..., Any]]) -> str:
+def _made_of(exercise: Exercise, answers: list[Callable]) -> str:
     """A fingerprint of what decides about an entry besides its runs."""
     whole = hashlib.sha256(exercise.name.encode())
-    parts: list[Any] = [*_MACHINERY, *answers]
+    parts: list[ModuleType | Callable] = [*_MACHINERY, *answers]
     for part in parts:
         whole.update(inspect.getsource(part).encode() + b"\0")
     return whole.hexdigest()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from autograder.bank import banks
 from autograder.judge.reference import (
@@ -153,7 +153,7 @@ class Trial:
             make=lambda run: records(code, [[run]])[0][0],
         )
 
-    def _answer(self, kind: str, answer: str) -> Callable[..., Any]:
+    def _answer(self, kind: str, answer: str) -> Callable:
         return reference(self.slug, answer) if kind == REFERENCE else self.bank[kind][answer]
 
     def _records_of(
