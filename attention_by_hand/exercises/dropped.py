@@ -2,19 +2,33 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attention_by_hand.exercises.parameters import layer_state
 from attention_by_hand.exercises.shared import State
-from autograder.student.authoring import Draw, Previous, Run, Step, as_argument, plain, tensor
+from autograder.student.authoring import (
+    Array,
+    Draw,
+    Previous,
+    Recipe,
+    Run,
+    Step,
+    as_argument,
+    plain,
+    tensor,
+)
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import numbers_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _CALLS = 12
 
 
-def how_dropped(factors: np.ndarray) -> dict[str, Any]:
+def how_dropped(factors: np.ndarray) -> dict[str, object]:
     """The share of numbers dropped, in tenths; the factor of the others; how much of a token, the
     last axis, goes at a time. `factors` are results divided by what they are without dropout."""
     gone = np.abs(factors) < 1e-3
@@ -29,7 +43,7 @@ def how_dropped(factors: np.ndarray) -> dict[str, Any]:
     }
 
 
-def summed_up(module: Any, ratio: Callable[[Any], np.ndarray], x: Any) -> Any:
+def summed_up(module: Value, ratio: Callable[[Value], np.ndarray], x: Value) -> Value:
     """`how_dropped` of many calls, so that known mistakes can be told apart. It carries no marks,
     since it is made where the answer runs."""
     try:
@@ -38,7 +52,7 @@ def summed_up(module: Any, ratio: Callable[[Any], np.ndarray], x: Any) -> Any:
         return type(error).__name__
 
 
-def named(run: Run, draw: Draw, ratio: Any, x: Any) -> Run:
+def named(run: Run, draw: Draw, ratio: Recipe, x: Array) -> Run:
     """A run whose result does not depend on chance; `ratio` is a recipe of a function that divides
     a result by what it is without dropout."""
     in_training = replace(run, steps=(Step(method="train"),), training=True)
@@ -72,7 +86,7 @@ def factors(y: np.ndarray, column: np.ndarray) -> np.ndarray | None:
     return _TALL * (y[..., 2:] - y[..., 1:2]) / tall / column if (tall > 1e-3).all() else None
 
 
-def over_column(column: Any, scale: Any) -> Any:
+def over_column(column: "Tensor", scale: "Tensor") -> Callable[[Value], np.ndarray | None]:
     """Finds these factors in a result."""
     return lambda result: factors(result, numbers_of(column)[2:, 0] * numbers_of(scale))
 

@@ -20,6 +20,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import numbers_of
 from autograder.student.engine.compare import all_shaped
 
@@ -71,12 +72,12 @@ def both_dropouts(run: Run, record: Record) -> str | None:
 _FIRST = ("W_q", "W_k", "W_v", "linear1", "sublayer")  # what reads, of a sublayer
 
 
-def farthest_read(layer: Any, *inputs: Any) -> float:
+def farthest_read(layer: Value, *inputs: Value) -> float:
     """How far, in training, what the sublayers read is from the inputs and from what the norms
     give, where these parts are called; 0 where some norm is not."""
     whole, found = [*inputs], [0.0]
 
-    def look(_: Any, read: tuple) -> None:
+    def look(_: object, read: tuple) -> None:
         alike = [x for x in whole if x.shape == read[0].shape]
         distances = (float((read[0] - x).detach().abs().max()) for x in alike)
         found.append(min(distances, default=0.0))

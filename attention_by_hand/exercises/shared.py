@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,10 +23,14 @@ from autograder.student.authoring import (
     tensor,
     wrong,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import Runs, numbers_of
 from autograder.student.engine.compare import worst
 from autograder.student.engine.runs import APPLY
 from autograder.student.engine.simulated_device import TOO_MANY
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor, nn
 
 State = dict[str, Array]
 OUTPUT_AND_WEIGHTS = ("the output", "the weights")  # what attention returns
@@ -68,17 +72,24 @@ def linear_state(
     }
 
 
-def transposed(x: Any) -> Any:
+def transposed(x: Value) -> Value:
     """The same numbers as heads lie that were split off: positions apart, features together."""
     return x.swapaxes(-3, -2).contiguous().swapaxes(-3, -2)
 
 
-def itself(thing: Any) -> Any:
+def itself(thing: Value) -> Value:
     """The argument itself: as a step, makes it a result that later steps can use again."""
     return thing
 
 
-def in_use(make: Any, args: tuple, kwargs: Any, state: Any, training: bool, frozen: bool) -> Any:
+def in_use(
+    make: Callable[..., "nn.Module"],
+    args: tuple,
+    kwargs: Mapping | None,
+    state: Mapping[str, "Tensor"] | None,
+    training: bool,
+    frozen: bool,
+) -> "nn.Module":
     """A module as its caller may have it: one part in the other mode, a hook and, if `frozen`,
     gradients from the last step of its training and a parameter that is not trained."""
     import torch
@@ -105,7 +116,7 @@ def used(run: Run, recipe: Recipe, *, frozen: bool = True) -> list[Run]:
     return [run.then_apply(as_argument(in_use), *make, t, frozen) for t in (True, False)]
 
 
-def small_layer(d: int) -> Any:
+def small_layer(d: int) -> "nn.Module":
     """A module with parts that takes each token to another of the same size."""
     from torch import nn
 
@@ -115,7 +126,7 @@ def small_layer(d: int) -> Any:
 # --- models that write ---------------------------------------------------------------------------
 
 
-def applied(function: Callable, *args: Any) -> Run:
+def applied(function: Callable, *args: object) -> Run:
     """A run whose first step applies a function, so that later steps can use the result."""
     return Run((Step((as_argument(function), *args), {}, APPLY),))
 
@@ -138,21 +149,21 @@ def modes_kept(trial: Trial) -> Finding:
     return Finding(False, f"the model came in {mode} mode and was not left in it")
 
 
-def generator_for(ids: Any, seed: int) -> Any:
+def generator_for(ids: Value, seed: int) -> "Generator":
     """A generator on the device of the ids."""
     import torch
 
     return torch.Generator(device=ids.device).manual_seed(seed)
 
 
-def in_training(model: Any) -> Any:
+def in_training(model: "nn.Module") -> "nn.Module":
     """The model in training mode, except for one part of it."""
     model.train()
     getattr(model, "part", model).eval()
     return model
 
 
-def part_in_training(model: Any) -> Any:
+def part_in_training(model: "nn.Module") -> "nn.Module":
     """The model in eval mode, except for one part of it."""
     model.eval()
     model.part.train()

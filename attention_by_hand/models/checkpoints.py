@@ -70,7 +70,7 @@ def load_or_measure(name: str, measure: Callable[[], Any], again: bool = False) 
     return found
 
 
-def save_measurement(name: str, found: Any, seconds: float) -> None:
+def save_measurement(name: str, found: object, seconds: float) -> None:
     """Write what `load_or_measure` reads."""
     kept = json.loads(MEASUREMENTS.read_text(encoding="utf-8")) if MEASUREMENTS.exists() else {}
     short = json.loads(json.dumps(found), parse_float=lambda number: round(float(number), 6))

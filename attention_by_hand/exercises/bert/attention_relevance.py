@@ -15,6 +15,7 @@ from autograder.student.authoring import (
     call,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 
 EXERCISE = Declaration(
     "attention_relevance", "How much each token matters", ("weights", "gradients")
@@ -108,7 +109,7 @@ def _nothing(draw: Draw) -> list[Run]:
     return [call(maps, below), call(_maps(draw, 1, 1, 3, 3), nothing)]
 
 
-def in_a_graph(weights: Any, gradients: Any) -> tuple[Any, Any]:
+def in_a_graph(weights: Value, gradients: Value) -> tuple[Value, Value]:
     """The same numbers, the weights as a model returns them in training."""
     return [(w.requires_grad_() * 1.0) for w in weights], gradients
 

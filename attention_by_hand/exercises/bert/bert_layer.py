@@ -24,6 +24,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import numbers_of
 from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.runs import made_by
@@ -61,7 +62,7 @@ def _layer(
     d_ff: int,
     dtype: str = "float32",
     size: float = BIG,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Run:
     return module(d, num_heads, d_ff, state=_state(draw, d, d_ff, dtype, size), **kwargs)
 
@@ -176,11 +177,11 @@ EXERCISE.add(
 )
 
 
-def changed_before_attention(layer: Any, x: Any) -> float:
+def changed_before_attention(layer: Value, x: Value) -> float:
     """How far what goes through W_q, W_k and W_v in training is from x, where these are called."""
     found = [0.0]
 
-    def look(_: Any, inputs: tuple) -> None:
+    def look(_: object, inputs: tuple) -> None:
         if inputs[0].shape == x.shape:
             found.append(float((inputs[0] - x).abs().max()))
 
@@ -208,7 +209,7 @@ def _undropped(draw: Draw) -> list[Run]:
     return [seen]
 
 
-def chunks_seen(layer: Any, x: Any) -> list[tuple[int, ...]]:
+def chunks_seen(layer: Value, x: Value) -> list[tuple[int, ...]]:
     """The shapes of what goes through the two linear layers, where these are called."""
     seen: list[tuple[int, ...]] = []
     for part in (layer.linear1, layer.linear2):

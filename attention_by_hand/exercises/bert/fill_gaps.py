@@ -1,7 +1,7 @@
 """`fill_gaps`: several gaps, the surest first."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from autograder.student.authoring import (
 )
 from autograder.student.engine.runs import made_by
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 EXERCISE = Declaration(
     "fill_gaps", "Several gaps, the surest first", ("model", "ids", "mask_id", "steps")
 )
@@ -27,7 +30,7 @@ _TEXTS = 29  # that the model tells apart
 _MASK = 4
 
 
-def reader(table: Any) -> Any:
+def reader(table: "Tensor") -> "nn.Module":
     """A model whose logits depend on every token that it reads, and on the place.
 
     The logits `table` `(K, n, V)` of a row are looked up by a number made of its tokens.

@@ -1,7 +1,6 @@
 """`mask_tokens`: blanks to fill in."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from attention_by_hand.exercises.bert.masking_inputs import (
     IGNORED,
     NAMES,
     Pair,
+    Settings,
     hardly_varies,
     in_draws,
     named,
@@ -47,7 +47,7 @@ def _ids(draw: Draw, B: int, n: int, low: int, high: int) -> Array:
     return tensor(draw.integers(low, high, B, n))
 
 
-def _both_kept(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
+def _both_kept(given: Settings, pairs: Sequence[Pair]) -> str | None:
     special = [*given["special_ids"]]
     for ids, inputs, labels in pairs:
         chosen = labels != IGNORED
@@ -76,7 +76,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-def _share(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
+def _share(given: Settings, pairs: Sequence[Pair]) -> str | None:
     for ids, _, labels in pairs:
         usual = ~np.isin(ids, [*given["special_ids"]])
         chosen = labels != IGNORED
@@ -100,7 +100,7 @@ def _shares(draw: Draw) -> list[Run]:
     ]
 
 
-def _apart(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
+def _apart(given: Settings, pairs: Sequence[Pair]) -> str | None:
     first, second, *others = (labels != IGNORED for _, _, labels in pairs)
     if others and hardly_varies([first, second, *others]):
         return (
@@ -142,7 +142,7 @@ def _often(draw: Draw, probability: float) -> Run:
 EXERCISE.draws_anew(with_torchs=True)
 
 
-def _fates(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
+def _fates(given: Settings, pairs: Sequence[Pair]) -> str | None:
     mask_id, vocab = given["mask_id"], given["vocab_size"]
     if len(pairs) == _CALLS and hardly_varies([inputs == mask_id for _, inputs, _ in pairs]):
         return "the number of chosen tokens that become mask_id hardly varies from call to call"
@@ -171,7 +171,7 @@ def _many(draw: Draw) -> list[Run]:
     ]
 
 
-def _even(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
+def _even(given: Settings, pairs: Sequence[Pair]) -> str | None:
     mask_id, vocab = given["mask_id"], given["vocab_size"]
     for ids, inputs, labels in pairs:
         if (labels == IGNORED).any():
@@ -207,7 +207,7 @@ def _every_id(draw: Draw) -> list[Run]:
     ]
 
 
-def _spared(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
+def _spared(given: Settings, pairs: Sequence[Pair]) -> str | None:
     for ids, inputs, labels in pairs:
         special = np.isin(ids, [*given["special_ids"]])
         touched = special & ((labels != IGNORED) | (inputs != ids))

@@ -18,18 +18,20 @@ from autograder.student.authoring import (
     part,
     plain,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import numbers_of
 
 IGNORED = -100
 NAMES = ("the inputs", "the labels")
 
 Pair = tuple[np.ndarray, np.ndarray, np.ndarray]  # ids, inputs, labels
-Problem = Callable[[dict[str, Any], Sequence[Pair]], str | None]
+Settings = dict[str, Any]  # the arguments of a call, by name
+Problem = Callable[[Settings, Sequence[Pair]], str | None]
 
 _ORDER = ("ids", "mask_id", "vocab_size", "special_ids", "probability", "generator")
 
 
-def settings(run: Run) -> dict[str, Any]:
+def settings(run: Run) -> Settings:
     """The arguments of the run's last call, by name."""
     step = run.steps[-1]
     given = dict(zip(_ORDER, step.args, strict=False)) | dict(step.kwargs)
@@ -56,7 +58,7 @@ def in_draws(problem: Problem) -> Callable[[Trial], Finding]:
     return judge
 
 
-def wrong_form(value: Any, shape: tuple[int, ...]) -> str | None:
+def wrong_form(value: Value, shape: tuple[int, ...]) -> str | None:
     """Why a result is not a pair of such arrays; None if it is."""
     found = [x for i in (0, 1) if (x := plain(part(value, i))) is not None]
     if len(value if isinstance(value, tuple | list) else ()) != 2 or len(found) != 2:
@@ -106,7 +108,7 @@ def hardly_varies(chosen: Sequence[np.ndarray]) -> bool:
 # --- for names -----------------------------------------------------------------------------------
 
 
-def summed_up(mask_tokens: Any, seed: int) -> Any:
+def summed_up(mask_tokens: Value, seed: int) -> Value:
     """What many draws have in common, without what is up to chance, so that known mistakes can be
     told apart. It carries no marks, since it is made where the answer runs."""
     try:
@@ -115,10 +117,10 @@ def summed_up(mask_tokens: Any, seed: int) -> Any:
         return type(error).__name__
 
 
-def _summary(mask_tokens: Any, seed: int) -> dict[str, Any]:
+def _summary(mask_tokens: Value, seed: int) -> dict[str, object]:
     import torch
 
-    def drawn(ids: Any, *others: Any) -> Pair:
+    def drawn(ids: Value, *others: Value) -> Pair:
         inputs, labels = mask_tokens(ids, *others)
         return numbers_of(ids), numbers_of(inputs), numbers_of(labels)
 
@@ -131,7 +133,10 @@ def _summary(mask_tokens: Any, seed: int) -> dict[str, Any]:
     many = torch.stack([(torch.arange(400) * 5 // 2).roll(i) for i in range(240)])
     zeros = torch.zeros(100, 300, dtype=torch.long)
     _, inputs, labels = drawn(zeros, 9, 4, [3], 0.5)
-    told: dict[str, Any] = {"rows": scattered(labels == 0, 1), "columns": scattered(labels == 0, 0)}
+    told: dict[str, object] = {
+        "rows": scattered(labels == 0, 1),
+        "columns": scattered(labels == 0, 0),
+    }
     kinds = [_steps(inputs[labels == 0] == i, 0.025) for i in (-1, 0, 1, 2, 3, 4, 9)]
     told["repeats"] = bool((drawn(zeros, 9, 4, [3], 0.5)[2] == labels).all())
     ids, inputs, labels = drawn(many, 500, 1000, [*range(250)], 0.5)
@@ -174,7 +179,7 @@ def _summary(mask_tokens: Any, seed: int) -> dict[str, Any]:
     return told
 
 
-def _takes_long(mask_tokens: Any) -> bool:
+def _takes_long(mask_tokens: Value) -> bool:
     """Whether 600,000 tokens, as are drawn for a summary, would take over two seconds.
 
     So it is with a loop over each token, and nobody should wait that long for a name. The best of

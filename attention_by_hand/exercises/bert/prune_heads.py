@@ -1,7 +1,6 @@
 """`prune_heads`: smaller matrices for the heads that stay."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from autograder.student.authoring import (
     as_argument,
     plain,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import compare, judge_each, numbers_of, worst
 from autograder.student.engine.state import parameters_of, write
 
@@ -34,7 +34,7 @@ _LAYERS = tuple(f"W_{x}" for x in "qkvo")
 _OUTPUTS = tuple(f"what {name} returns" for name in _LAYERS)
 
 
-def projected(layers: Mapping[str, Any], x: Any, heads: Any) -> tuple[Any, ...]:
+def projected(layers: Mapping[str, Value], x: Value, heads: Value) -> tuple[Value, ...]:
     """What the new layers make of inputs: the first three of x, the last of what heads return."""
     return (*(layers[name](x) for name in _LAYERS[:3]), layers["W_o"](heads))
 
@@ -48,7 +48,7 @@ def _in_the_end(trial: Trial) -> Finding:
     return worst([compare(v, e, f"afterwards, {name}") for v, e, name in pairs])
 
 
-def attend(layers: Mapping[str, Any], num_heads: int, x: Any) -> Any:
+def attend(layers: Mapping[str, Value], num_heads: int, x: Value) -> Value:
     """Self-attention with these layers and so many heads."""
     import torch
 
@@ -59,7 +59,7 @@ def attend(layers: Mapping[str, Any], num_heads: int, x: Any) -> Any:
 
 
 def _pruned(
-    draw: Draw, d: int, num_heads: int, heads: Any, bias: bool = True, dtype: str = "float32"
+    draw: Draw, d: int, num_heads: int, heads: object, bias: bool = True, dtype: str = "float32"
 ) -> Run:
     """The attention (step 0), and the call with it (step 1)."""
     whole = our_attention(d, num_heads, attention_state(draw, d, bias, dtype), bias)
@@ -160,10 +160,10 @@ def _refused(draw: Draw) -> list[Run]:
     return [_projecting(draw, _pruned(draw, *case)) for case in cases]
 
 
-def forms(layers: Mapping[str, Any]) -> dict[str, Any]:
+def forms(layers: Mapping[str, Value]) -> dict[str, object]:
     """What the dict holds: the names in the order of the alphabet, and what can be asked of an
     nn.Linear."""
-    found: dict[str, Any] = {"names": sorted(layers)}
+    found: dict[str, object] = {"names": sorted(layers)}
     for name in _LAYERS:
         layer = layers[name]
         found[f"{name}.in_features"], found[f"{name}.out_features"] = (
@@ -192,13 +192,13 @@ EXERCISE.add(
 )
 
 
-def overwrite(module: Any, by: float) -> None:
+def overwrite(module: Value, by: float) -> None:
     """Add a number to all of a module's parameters, in place."""
     for _, parameter in parameters_of(module):
         write(parameter, parameter.detach() + by)
 
 
-def overwrite_all(layers: Mapping[str, Any], by: float) -> None:
+def overwrite_all(layers: Mapping[str, Value], by: float) -> None:
     """The same for each of the new layers."""
     for name in _LAYERS:
         overwrite(layers[name], by)
@@ -217,7 +217,7 @@ def _apart(draw: Draw) -> list[Run]:
     return runs
 
 
-def step_down(layers: Mapping[str, Any], num_heads: int, x: Any) -> None:
+def step_down(layers: Mapping[str, Value], num_heads: int, x: Value) -> None:
     """A training step of the new layers, down the gradient of the sum of squares of the output."""
     import torch
 

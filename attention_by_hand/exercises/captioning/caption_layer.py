@@ -1,7 +1,5 @@
 """`CaptionLayer`: a layer of BLIP's text side."""
 
-from typing import Any
-
 import numpy as np
 
 from attention_by_hand.exercises.dropped import WIDTH, factors, named, over_column, steps
@@ -49,7 +47,7 @@ def _layer(
     num_heads: int,
     d_ff: int,
     dtype: str = "float32",
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Run:
     state = caption_state(draw, d, d_encoder, d_ff, dtype)
     return module(d, d_encoder, num_heads, d_ff, state=state, **kwargs)

@@ -1,7 +1,6 @@
 """`CrossAttention`: attention to vectors of another width."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from attention_by_hand.exercises.shared import (
     linear_state,
     random_mask,
 )
-from autograder.student.authoring import Declaration, Draw, Run, StridedArray, module, tensor
+from autograder.student.authoring import Array, Declaration, Draw, Run, StridedArray, module, tensor
 
 EXERCISE = Declaration(
     "CrossAttention",
@@ -34,7 +33,7 @@ def cross_state(draw: Draw, d: int, d_encoder: int, dtype: str = "float32") -> S
 
 
 def _attention(
-    draw: Draw, d: int, d_encoder: int, num_heads: int, dtype: str = "float32", **kwargs: Any
+    draw: Draw, d: int, d_encoder: int, num_heads: int, dtype: str = "float32", **kwargs: object
 ) -> Run:
     state = cross_state(draw, d, d_encoder, dtype)
     return module(d, d_encoder, num_heads, state=state, **kwargs)
@@ -103,7 +102,7 @@ def _masked(draw: Draw) -> list[Run]:
     ]
 
 
-def _barred(draw: Draw) -> list[Any]:
+def _barred(draw: Draw) -> list[Array]:
     """Masks under which a picture, a query, or everything is hidden."""
     picture = np.array([[True, True, False], [False, False, False]])[:, None, None]
     query = random_mask(draw, 2, 1, 3, 3)

@@ -1,18 +1,21 @@
 """Models that caption, and what writing with them must leave unchanged."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from autograder.student.authoring import Array, Draw, Recipe, tensor
 from autograder.student.engine.runs import made_by
 
+if TYPE_CHECKING:
+    from torch import nn
+
 ASKED_ON = "the model is called again although every caption has its eos"
 ENCODED_AGAIN = "the pictures are encoded a second time"
 
 
-def looker(*args: Any, **kwargs: Any) -> Any:
+def looker(*args: object, **kwargs: object) -> "nn.Module":
     """A model whose next token depends on the picture, on every token that it reads, and on their
     order.
 

@@ -1,7 +1,5 @@
 """What `hard_negatives` has drawn, judged by what all right answers have in common."""
 
-from typing import Any
-
 import numpy as np
 
 from autograder.student.authoring import (
@@ -17,6 +15,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import numbers_of
 
 NAMES = ("text_of_image", "image_of_text")
@@ -39,7 +38,7 @@ def kinds(
     return tensor(table + draw.normal(1), "float32")
 
 
-def wrong_form(value: Any, B: int) -> str | None:
+def wrong_form(value: Value, B: int) -> str | None:
     """Why a result is not a pair of indices of others; None if it is."""
     found = [x for i in (0, 1) if (x := plain(part(value, i))) is not None]
     if len(value if isinstance(value, tuple | list) else ()) != 2 or len(found) != 2:
@@ -113,7 +112,7 @@ def as_often(run: Run, record: Record) -> str | None:
 # --- for names -----------------------------------------------------------------------------------
 
 
-def summed_up(hard_negatives: Any, seed: int) -> Any:
+def summed_up(hard_negatives: Value, seed: int) -> Value:
     """What many draws have in common, without what is up to chance, so that known mistakes can be
     told apart. It carries no marks, since it is made where the answer runs."""
     try:
@@ -122,7 +121,7 @@ def summed_up(hard_negatives: Any, seed: int) -> Any:
         return type(error).__name__
 
 
-def _summary(hard_negatives: Any, seed: int) -> dict[str, Any]:
+def _summary(hard_negatives: Value, seed: int) -> dict[str, object]:
     import torch
 
     B, calls = 300, 8
@@ -131,7 +130,7 @@ def _summary(hard_negatives: Any, seed: int) -> dict[str, Any]:
     table = torch.tensor(logs[1][kind][:, None] + logs[0][kind] + 2.0 * np.eye(B)).float()
     torch.manual_seed(seed)
     pairs = [[numbers_of(x).astype(int) for x in hard_negatives(table)] for _ in range(calls)]
-    told: dict[str, Any] = {}
+    told: dict[str, object] = {}
     for which, name in enumerate(NAMES):
         x = np.stack([pair[which] for pair in pairs])
         told[name] = [round(10 * float((kind[x] == k).mean())) for k in range(_KINDS)]

@@ -1,7 +1,6 @@
 """`recall_at`: how often the right partner is among the best."""
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from autograder.student.authoring import (
     part,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import same_results
 
 NAMES = ("image → text", "text → image")
@@ -120,7 +120,7 @@ def _k(run: Run) -> int:
     return step.kwargs["k"] if "k" in step.kwargs else step.args[-1]
 
 
-def in_a_graph(similarity: Any) -> Any:
+def in_a_graph(similarity: Value) -> Value:
     """The same numbers, as a model returns them in training."""
     return similarity.requires_grad_() * 1.0
 

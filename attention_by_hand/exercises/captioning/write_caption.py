@@ -1,7 +1,5 @@
 """`write_caption`: a caption for each picture, always the likeliest token."""
 
-from typing import Any
-
 import numpy as np
 
 from attention_by_hand.exercises.captioning.fake_captioners import captioning, prompt
@@ -130,7 +128,7 @@ EXERCISE.leaves_inputs_alone(0.15, _runs, _uneven)
 
 def _in_use(draw: Draw) -> list[Run]:
     model, images = captioning(draw, (5, 4))
-    rest: tuple[Any, ...] = images, prompt(draw, 2), 2, 7
+    rest: tuple[object, ...] = images, prompt(draw, 2), 2, 7
     return [run.then(Previous(0), *rest) for run in used(Run(()), model)]
 
 

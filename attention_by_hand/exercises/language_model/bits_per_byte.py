@@ -1,7 +1,5 @@
 """`bits_per_byte`: a measure that does not depend on the tokens."""
 
-from typing import Any
-
 import numpy as np
 
 from attention_by_hand.exercises.shared import sure
@@ -19,6 +17,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import compare, worst
 
 EXERCISE = Declaration(
@@ -55,7 +54,7 @@ def _single_number(trial: Trial) -> Finding:
         if numbers is None or numbers.size != 1:
             findings.append(compare(value, expected))
             continue
-        given: Any = [*step.args, *step.kwargs.values()]
+        given: Value = [*step.args, *step.kwargs.values()]
         arrays = [a.array if isinstance(a, StridedArray) else a for a in given]
         dtype = next(a.dtype for a in arrays if a.data.ndim == 3)
         with np.errstate(over="ignore"):

@@ -1,7 +1,6 @@
 """`GPT`: the decoder alone."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from attention_by_hand.exercises.dropped import dropped_once
 from attention_by_hand.exercises.parameters import layer_state, norm_state, prefixed, token_ids
 from attention_by_hand.exercises.shared import State
 from autograder.student.authoring import (
+    Array,
     Declaration,
     Draw,
     Record,
@@ -51,13 +51,13 @@ def _model(
     num_heads: int,
     num_layers: int,
     dtype: str = "float32",
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Run:
     state = gpt_state(draw, vocab, context, d, num_layers, dtype)
     return module(vocab, context, d, num_heads, num_layers, state=state, **kwargs)
 
 
-def _ids(draw: Draw, B: int, n: int, vocab: int) -> Any:
+def _ids(draw: Draw, B: int, n: int, vocab: int) -> Array:
     return token_ids(draw, B, n, vocab, low=0)
 
 

@@ -1,13 +1,12 @@
 """`GroupedQueryAttention`: heads that share keys and values."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from attention_by_hand.exercises.parameters import causal
 from attention_by_hand.exercises.shared import OUTPUT_AND_WEIGHTS, State, all_finite, random_mask
-from autograder.student.authoring import Declaration, Draw, Run, StridedArray, module, tensor
+from autograder.student.authoring import Array, Declaration, Draw, Run, StridedArray, module, tensor
 
 EXERCISE = Declaration(
     "GroupedQueryAttention",
@@ -81,7 +80,7 @@ def _masked(draw: Draw) -> list[Run]:
     ]
 
 
-def _barred() -> Any:
+def _barred() -> Array:
     return tensor(np.array([[True, True, False], [False, False, False]])[:, None, None])
 
 

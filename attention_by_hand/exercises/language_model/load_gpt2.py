@@ -1,6 +1,6 @@
 """`load_gpt2`: GPT-2's published parameters in the reader's own model."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from autograder.student.authoring import (
     call,
     tensor,
 )
+from autograder.student.engine.arrays import Value
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 EXERCISE = Declaration(
     "load_gpt2",
@@ -77,7 +81,7 @@ def _ids(draw: Draw, B: int, n: int, vocab: int) -> Array:
     return token_ids(draw, B, n, vocab, low=0)
 
 
-def _loaded(state: Any, num_heads: int, *ids: Any) -> Run:
+def _loaded(state: object, num_heads: int, *ids: object) -> Run:
     """Loads a model, then asks it about some tokens."""
     run = call(state, num_heads)
     for given in ids:
@@ -124,7 +128,7 @@ def _many(draw: Draw) -> list[Run]:
     ]
 
 
-def of_another(_model: Any, block: Any, x: Any) -> Any:
+def of_another(_model: Value, block: "nn.Module", x: "Tensor") -> Value:
     """What a block that has nothing to do with the model gives after the model was loaded."""
     return block(x)
 
@@ -156,7 +160,7 @@ def _small(draw: Draw) -> list[Run]:
     ]
 
 
-def descended(model: Any, ids: Any, rate: float) -> Any:
+def descended(model: Value, ids: Value, rate: float) -> Value:
     """The logits after one step of training down the slope of a loss, with all parameters; what
     keeps them in other shapes, or together, takes the same step."""
     import torch
@@ -224,7 +228,7 @@ def _misfits(draw: Draw) -> list[Run]:
     return runs
 
 
-def described(model: Any) -> dict[str, Any]:
+def described(model: Value) -> dict[str, object]:
     """What a caller reads off a model before writing with it."""
     modes = [module.training for module in model.modules()]
     return {"context_size": model.context_size, "in training": any(modes)}

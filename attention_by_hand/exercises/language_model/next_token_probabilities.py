@@ -1,7 +1,6 @@
 """`next_token_probabilities`: temperature, top-k, top-p."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -130,7 +129,7 @@ def _all_stay(draw: Draw) -> list[Run]:
     ]
 
 
-def _named(run: Run) -> Sequence[Any]:
+def _named(run: Run) -> Sequence[object]:
     step = run.steps[0]
     named = dict(zip(("logits", "temperature", "top_k", "top_p"), step.args, strict=False))
     given = {"temperature": 1.0, "top_k": None, "top_p": None, **named, **step.kwargs}

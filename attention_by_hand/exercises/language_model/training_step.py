@@ -1,6 +1,7 @@
 """`training_step`: one step of training, with all that belongs to it."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from attention_by_hand.exercises.language_model.gpt import gpt_state
 from attention_by_hand.exercises.parameters import token_ids
@@ -17,6 +18,10 @@ from autograder.student.authoring import (
     tensor,
 )
 from autograder.student.engine.state import MEMORY, NUMBERS, SLOPES
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from torch.optim import Optimizer
 
 EXERCISE = Declaration(
     "training_step",
@@ -42,7 +47,9 @@ def _gpt(draw: Draw, dropout: float = 0.0, scale: float = 1.0) -> Recipe:
     return Recipe("attention_by_hand.blocks:GPT", (_VOCAB, 6, 4, 2, 1, dropout), {}, state)
 
 
-def with_optimizer(model: Any, kind: str = "SGD", old: float = 0.0, train: bool = False) -> Any:
+def with_optimizer(
+    model: "nn.Module", kind: str = "SGD", old: float = 0.0, train: bool = False
+) -> tuple["nn.Module", "Optimizer"]:
     """The model and an optimizer of it, with two groups of parameters: matrices, which decay, and
     vectors. Gradients `old` are left from before."""
     import torch
@@ -61,19 +68,19 @@ def with_optimizer(model: Any, kind: str = "SGD", old: float = 0.0, train: bool 
     return model.train(train), optimizer
 
 
-def frozen(model: Any) -> Any:
+def frozen(model: "nn.Module") -> "nn.Module":
     """The model, whose positions are not trained."""
     model.positions.weight.requires_grad_(False)
     return model
 
 
-def spoilt(model: Any) -> Any:
+def spoilt(model: "nn.Module") -> "nn.Module":
     """The model with logits that are no numbers."""
     model.norm.bias.data.fill_(float("nan"))
     return model
 
 
-def steep(model: Any) -> Any:
+def steep(model: "nn.Module") -> "nn.Module":
     """The model with finite logits, but a slope without end: that of a root at 0."""
     import torch
 
@@ -82,7 +89,7 @@ def steep(model: Any) -> Any:
     return model
 
 
-def barred(model: Any) -> Any:
+def barred(model: "nn.Module") -> "nn.Module":
     """The model with a finite slope, but a loss without end: the second token has no chance."""
     model.register_forward_hook(
         lambda _model, ids, logits: logits.index_fill(-1, ids[0][0, 1:2], -float("inf"))
@@ -90,31 +97,31 @@ def barred(model: Any) -> Any:
     return model
 
 
-def length_of(model: Any) -> float:
+def length_of(model: "nn.Module") -> float:
     """The length of all parameters: a number that says how many digits the others have."""
     return float(parameters_of(model).norm())
 
 
-def parameters_of(model: Any) -> Any:
+def parameters_of(model: "nn.Module") -> "Tensor":
     """All parameters in a row."""
     import torch
 
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
-def state_of(model: Any, optimizer: Any) -> dict[str, Any]:
+def state_of(model: "nn.Module", optimizer: "Optimizer") -> dict[str, object]:
     """What a step leaves behind, but for parameters."""
     rates = [float(group["lr"]) for group in optimizer.param_groups]
     return {"rates": rates, "steps of the optimizer": steps_of(model, optimizer)}
 
 
-def steps_of(model: Any, optimizer: Any) -> int:
+def steps_of(model: "nn.Module", optimizer: "Optimizer") -> int:
     """How many steps the optimizer remembers."""
     steps = [int(s["step"]) if "step" in s else 1 for s in optimizer.state.values()]
     return max(steps, default=0)
 
 
-def mode_of(model: Any) -> bool:
+def mode_of(model: "nn.Module") -> bool:
     """Whether a model is in training mode."""
     return bool(model.training)
 
@@ -124,18 +131,18 @@ _NUMBERS = as_argument(parameters_of)
 _LEFT, _STEPS = as_argument(state_of), as_argument(steps_of)
 
 
-def _begun(model: Recipe, *how: Any) -> Run:
+def _begun(model: Recipe, *how: object) -> Run:
     """A model with its optimizer, for the steps that follow."""
     return applied(with_optimizer, model, *how).then_apply(_LENGTH, Previous(0, (0,)))
 
 
-def _changed_and_begun(function: Any, model: Recipe, *how: Any) -> Run:
+def _changed_and_begun(function: Callable, model: Recipe, *how: object) -> Run:
     """The same, of a model that a function has changed: results of step 1."""
     made = applied(function, model).then_apply(_MADE, Previous(0), *how)
     return made.then_apply(_LENGTH, Previous(0))
 
 
-def _stepped(run: Run, ids: Array, *settings: Any, at: int = 0) -> Run:
+def _stepped(run: Run, ids: Array, *settings: object, at: int = 0) -> Run:
     return run.then(Previous(at, (0,)), Previous(at, (1,)), ids, *settings)
 
 

@@ -1,6 +1,6 @@
 """Models to write with, and generators to draw with."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -8,8 +8,11 @@ from attention_by_hand.exercises.language_model.gpt import gpt_state
 from autograder.student.authoring import Draw, Recipe, tensor
 from autograder.student.engine.runs import made_by
 
+if TYPE_CHECKING:
+    from torch import Generator, nn
 
-def continuation(*args: Any, **kwargs: Any) -> Any:
+
+def continuation(*args: object, **kwargs: object) -> "nn.Module":
     """A model whose next token depends on every token that it reads, and on their order.
 
     The logits `table` `(K, V)` are looked up by a number made of the tokens so far. More tokens
@@ -73,7 +76,7 @@ def real_model(draw: Draw, dropout: float = 0.0) -> Recipe:
     return Recipe("attention_by_hand.blocks:GPT", (vocab, context, d, 2, 2, dropout), {}, state)
 
 
-def with_generator(model: Any, seed: int) -> tuple[Any, Any]:
+def with_generator(model: "nn.Module", seed: int) -> tuple["nn.Module", "Generator"]:
     """The model, and a generator on its device."""
     import torch
 

@@ -1,7 +1,7 @@
 """`attend_with_cache`: one token at a time."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from autograder.student.authoring import (
 )
 from autograder.student.engine.aspects import numbers_of
 from autograder.student.engine.compare import TOLERANCE, compare, worst
+
+if TYPE_CHECKING:
+    from torch import nn
 
 EXERCISE = Declaration(
     "attend_with_cache",
@@ -166,13 +169,13 @@ def _double(draw: Draw) -> list[Run]:
 EXERCISE.leaves_inputs_alone(0.2, _start, _given)
 
 
-def in_training(*args: Any) -> Any:
+def in_training(*args: Any) -> "nn.Module":
     """A MultiHeadAttention in training mode; the probe puts other modules in eval mode."""
     from attention_by_hand.blocks import MultiHeadAttention
 
     attention = MultiHeadAttention(*args)
 
-    def once() -> Any:  # ignores the probe's own call; from then on it is like any other
+    def once() -> "nn.Module":  # ignores the probe's own call; from then on it is like any other
         del vars(attention)["eval"]
         return attention
 

@@ -1,7 +1,5 @@
 """`influence`: what moves what."""
 
-from typing import Any
-
 from attention_by_hand.exercises.shared import itself
 from autograder.student.authoring import (
     Array,
@@ -12,17 +10,18 @@ from autograder.student.authoring import (
     as_argument,
     call,
 )
+from autograder.student.engine.arrays import Value
 
 EXERCISE = Declaration("influence", "What moves what", ("function", "x", "other"))
 
 
-def attend_to_past(x: Any) -> Any:
+def attend_to_past(x: Value) -> Value:
     """Attention of a sequence to itself, `(n, d)` to `(n, d)`, without its later positions."""
     weights = (x @ x.mT / x.shape[-1]).exp().tril()
     return weights / weights.sum(-1, keepdim=True) @ x
 
 
-def attend_one_too_far(x: Any) -> Any:
+def attend_one_too_far(x: Value) -> Value:
     """The same, but each position sees one later position as well."""
     weights = (x @ x.mT / x.shape[-1]).exp().tril(1)
     return weights / weights.sum(-1, keepdim=True) @ x
@@ -45,18 +44,18 @@ def _attention(draw: Draw) -> list[Run]:
     ]
 
 
-def two_sums(x: Any) -> Any:
+def two_sums(x: Value) -> Value:
     """`(2, d)`: the sum of the first row and the others' squares, and twice the first row."""
     squares = (x[1:] ** 2).sum(0)
     return (x[:1].expand(2, -1) + squares * x.new_tensor([[1.0], [0.0]])).mul(2.0)
 
 
-def one_number(x: Any) -> Any:
+def one_number(x: Value) -> Value:
     """`(1, 1)`: the sum of all sines."""
     return x.sin().sum().reshape(1, 1)
 
 
-def wider(x: Any) -> Any:
+def wider(x: Value) -> Value:
     """`(n, d + 1)`: each row, with the sum of the row before it as one more feature."""
     return x.new_zeros(len(x), x.shape[1] + 1) + x.cumsum(0).sum(1, keepdim=True).tanh()
 
@@ -75,7 +74,7 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-def reversed_view(x: Any) -> Any:
+def reversed_view(x: Value) -> Value:
     """A view of the input: its columns, as rows."""
     return x.mT
 

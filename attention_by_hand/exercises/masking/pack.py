@@ -1,7 +1,6 @@
 """`pack`: several sequences in one row."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from autograder.student.authoring import Array, Declaration, Draw, Run, StridedArray, call, tensor
 from autograder.student.engine.aspects import numbers_of
@@ -106,7 +105,7 @@ def _ends(draw: Draw) -> list[Run]:
     ]
 
 
-def _numbers(run: Run) -> Sequence[Any]:
+def _numbers(run: Run) -> Sequence[object]:
     texts, length = run.steps[0].args[:2]
     return max(len(numbers_of(text)) for text in texts), length
 

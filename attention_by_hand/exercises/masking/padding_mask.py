@@ -1,7 +1,6 @@
 """`padding_mask`: which positions hold a token."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from autograder.student.authoring import Declaration, Draw, Run, StridedArray, call, tensor
 from autograder.student.engine.aspects import numbers_of
@@ -40,7 +39,7 @@ def _empty(draw: Draw) -> list[Run]:
     return [call(tensor([3, 0, draw.integer(1, 2)])), call(tensor([0, 0]), max_len=3)]
 
 
-def _numbers(run: Run) -> Sequence[Any]:
+def _numbers(run: Run) -> Sequence[object]:
     step = run.steps[0]
     limit = step.kwargs["max_len"] if "max_len" in step.kwargs else step.args[1]
     return int(numbers_of(step.args[0]).max()), limit

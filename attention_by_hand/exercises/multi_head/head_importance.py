@@ -1,7 +1,6 @@
 """`head_importance`: which heads matter?"""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import compare, worst
 
 EXERCISE = Declaration(
@@ -96,7 +96,7 @@ def _attention_as_it_was(trial: Trial) -> Finding:
     return found if after.passed else replace(after, message="the attention has changed")
 
 
-def in_training(thing: Any) -> Any:
+def in_training(thing: Value) -> Value:
     """A module, switched to training mode."""
     return thing.train()
 

@@ -1,7 +1,7 @@
 """`load_torch_weights`: the same numbers as torch."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,9 +27,13 @@ from autograder.student.authoring import (
     part,
     plain,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import compare
 from autograder.student.engine.runs import made_by
 from autograder.student.engine.state import parameters_of, write
+
+if TYPE_CHECKING:
+    from torch import nn
 
 EXERCISE = Declaration(
     "load_torch_weights",
@@ -50,7 +54,7 @@ def _right_in_the_end(trial: Trial) -> Finding:
 _LAYERS = tuple(f"what W_{name} returns" for name in "qkvo")
 
 
-def torch_attention(d_model: int, num_heads: int, bias: bool) -> Any:
+def torch_attention(d_model: int, num_heads: int, bias: bool) -> "nn.Module":
     """torch's own module, batch first."""
     from torch import nn
 
@@ -101,7 +105,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-def projected(attention: Any, x: Any) -> tuple[Any, ...]:
+def projected(attention: Value, x: Value) -> tuple[Value, ...]:
     """What each of the four layers makes of x; the bias of the keys, say, shows nowhere else."""
     return tuple(getattr(attention, f"W_{name}")(x) for name in "qkvo")
 
@@ -126,7 +130,7 @@ def _weights_alone(draw: Draw) -> list[Run]:
     return [run.then_apply(Previous(0), *qkv_inputs(draw, 2, 3, 4, 6))]
 
 
-def overwrite(module: Any, state: Mapping[str, Any]) -> None:
+def overwrite(module: Value, state: Mapping[str, Value]) -> None:
     """Write other numbers into a module's parameters, in place."""
     for name, parameter in parameters_of(module):
         write(parameter, state[name])
@@ -171,7 +175,7 @@ def _apart(draw: Draw) -> list[Run]:
     return runs
 
 
-def step_down(module: Any, *args: Any) -> None:
+def step_down(module: Value, *args: Value) -> None:
     """A training step, down the gradient of the sum of squares of the output."""
     import torch
 

@@ -1,7 +1,7 @@
 """`permutation_gap`: does it know order?"""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from autograder.student.authoring import (
 )
 from autograder.student.engine.runs import made_by
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 EXERCISE = Declaration("permutation_gap", "Does it know order?", ("attention", "x", "permutation"))
 
 
@@ -28,7 +31,7 @@ def attends(scale: float) -> Callable:
     return lambda x: (scale * x @ x.mT).softmax(-1) @ x
 
 
-def numbered(places: Any) -> Callable:
+def numbered(places: "Tensor") -> Callable:
     """The same after adding a row of `places` to each position."""
     return lambda x: attends(0.5)(x + places[: x.shape[1]])
 
@@ -79,7 +82,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-def token_by_token(weight: Any) -> Callable:
+def token_by_token(weight: "Tensor") -> Callable:
     """A function of each token alone, whose output has a feature size of its own."""
     return lambda x: (x @ weight).tanh()
 
@@ -98,7 +101,7 @@ def _none(draw: Draw) -> list[Run]:
     ]
 
 
-def in_heads(places: Any) -> Callable:
+def in_heads(places: "Tensor") -> Callable:
     """`numbered`, with the features split in two: the output is (B, n, 2, d/2)."""
     return lambda x: numbered(places)(x).unflatten(-1, (2, -1))
 
@@ -120,12 +123,12 @@ EXERCISE.keeps_dtypes(0.25, "Return a Python number, not a tensor.", _runs)
 EXERCISE.leaves_inputs_alone(0.1, _runs, _none)
 
 
-def attention_in_training(places: Any) -> Any:
+def attention_in_training(places: "Tensor") -> "nn.Module":
     """`numbered` as a module in training mode."""
     from torch import nn
 
     class Numbered(nn.Module):
-        def forward(self, x: Any) -> Any:
+        def forward(self, x: "Tensor") -> "Tensor":
             return numbered(places)(x)
 
     return Numbered().train()

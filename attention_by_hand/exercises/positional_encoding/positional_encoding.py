@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +23,13 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import compare, judge_each, numbers_of
 from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.state import write
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 EXERCISE = Declaration("PositionalEncoding", "Positions as a module", ("x", "offset"))
 
@@ -103,7 +107,7 @@ def _long(draw: Draw) -> list[Run]:
     ]
 
 
-def fill(buffer: Any, numbers: Any) -> None:
+def fill(buffer: Value, numbers: "Tensor") -> None:
     """Write other numbers into a buffer, in place."""
     write(buffer, numbers)
 

@@ -1,7 +1,5 @@
 """`chunked_linear_attention`: a state between chunks, a masked table inside them."""
 
-from typing import Any
-
 import numpy as np
 
 from attention_by_hand.exercises.shared import applied, makes_nothing_larger, qkv
@@ -17,6 +15,7 @@ from autograder.student.authoring import (
     call,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 
 EXERCISE = Declaration(
     "chunked_linear_attention",
@@ -26,11 +25,15 @@ EXERCISE = Declaration(
 )
 
 
-def _text(draw: Draw, n: int, d_k: int, d_v: int, *batch: int, dtype: str = "float32") -> Any:
+def _text(
+    draw: Draw, n: int, d_k: int, d_v: int, *batch: int, dtype: str = "float32"
+) -> tuple[Array, ...]:
     return qkv(draw, n, n, d_k, d_v, *batch, dtype=dtype)
 
 
-def _state(draw: Draw, d_k: int, d_v: int, *batch: int, dtype: str = "float32") -> Any:
+def _state(
+    draw: Draw, d_k: int, d_v: int, *batch: int, dtype: str = "float32"
+) -> tuple[Array, ...]:
     """A state as some positions leave it: z is positive."""
     z = tensor(draw.uniform(0.5, 3.0, *batch, d_k), dtype)
     return draw.tensor(*batch, d_k, d_v, scale=2.0, dtype=dtype), z
@@ -189,11 +192,11 @@ EXERCISE.add(
 )
 
 
-def in_a_graph(x: Any) -> Any:
+def in_a_graph(x: Value) -> Value:
     return x.clone().requires_grad_()
 
 
-def in_few_operations(result: Any) -> bool:
+def in_few_operations(result: Value) -> bool:
     """Whether the graph of the output's gradients has fewer operations than there are positions."""
     found, waiting = set(), [result[0].grad_fn]
     while waiting:

@@ -1,7 +1,6 @@
 """`GRUCell`: a recurrent unit with gates."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from autograder.student.authoring import (
     module,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 
 EXERCISE = Declaration(
     "GRUCell",
@@ -104,7 +104,7 @@ def _backward(draw: Draw) -> list[Run]:
     ]
 
 
-def as_they_begin(parameters: Iterable[tuple[str, Any]], bound: float) -> tuple[tuple, ...]:
+def as_they_begin(parameters: Iterable[tuple[str, Value]], bound: float) -> tuple[tuple, ...]:
     """Name and shape of each parameter of a new module, and how large its numbers are.
 
     Of 96 numbers drawn as they should be, some lies beyond three tenths of `bound` on either side

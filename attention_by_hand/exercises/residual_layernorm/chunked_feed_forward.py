@@ -1,7 +1,7 @@
 """`chunked_feed_forward`: the feed-forward layer in chunks."""
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING
 
 from attention_by_hand.exercises.residual_layernorm.shared import feed_forward_state, wave
 from attention_by_hand.exercises.shared import linear_state, used
@@ -18,12 +18,15 @@ from autograder.student.authoring import (
 )
 from autograder.student.engine.runs import made_by
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 EXERCISE = Declaration(
     "chunked_feed_forward", "The feed-forward layer in chunks", ("feed_forward", "x", "chunk_size")
 )
 
 
-def all_seeing(d_model: int, d_ff: int, numbers: Any) -> Any:
+def all_seeing(d_model: int, d_ff: int, numbers: "Tensor") -> "nn.Module":
     """A layer that is not position-wise: its output at a position depends on everything it is
     called with, and on how often it was called before."""
     from torch import nn
@@ -49,7 +52,7 @@ def _all_seeing(draw: Draw, B: int, n: int, d: int, size: int) -> Run:
     return call(layer, draw.tensor(B, n, d), size)
 
 
-def wide_and_back(d_model: int, d_ff: int) -> Any:
+def wide_and_back(d_model: int, d_ff: int) -> "nn.Module":
     """A position-wise feed-forward layer."""
     from torch import nn
 
@@ -133,7 +136,7 @@ EXERCISE.gradients(
 )
 
 
-def reading_out(d_model: int, d_out: int) -> Any:
+def reading_out(d_model: int, d_out: int) -> "nn.Module":
     """A position-wise layer whose output has another width than its input."""
     from torch import nn
 

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,8 +19,12 @@ from autograder.student.authoring import (
     as_argument,
     plain,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import numbers_of
 from autograder.student.engine.compare import all_shaped
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 P = 0.25  # the dropout probability of the runs below
 
@@ -51,7 +55,7 @@ def numbers_vary(factors: np.ndarray) -> bool:
     return bool(np.ptp(dropped.sum(axis=1)) > 0)
 
 
-def next_numbers() -> Any:
+def next_numbers() -> "Tensor":
     """What torch's generator draws next."""
     import torch
 
@@ -62,7 +66,7 @@ def quarters(share: float) -> float:
     return round(4 * share) / 4
 
 
-def summed_up(module: Any, summary: str, x: Any, calls: int) -> Any:
+def summed_up(module: Value, summary: str, x: Value, calls: int) -> Value:
     """A summary of many calls that does not depend on chance, so that known mistakes can be told
     apart. It carries no marks, since it is made where the answer runs."""
     outputs = [plain(module(x)) for _ in range(calls)]
@@ -72,7 +76,7 @@ def summed_up(module: Any, summary: str, x: Any, calls: int) -> Any:
     return _SUMMARIES[summary](given, outputs), _heeds_the_seed(module, x, calls)
 
 
-def _heeds_the_seed(module: Any, x: Any, calls: int) -> bool | None:
+def _heeds_the_seed(module: Value, x: Value, calls: int) -> bool | None:
     """Whether copies of a module give something else under another seed; None if it has none."""
     import torch
 

@@ -1,6 +1,6 @@
 """`FeedForward`: the position-wise feed-forward layer."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,12 +30,18 @@ from autograder.student.authoring import (
     module,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.runs import made_by
+
+if TYPE_CHECKING:
+    from torch import nn
 
 EXERCISE = Declaration("FeedForward", "The position-wise feed-forward layer", ("x",))
 
 
-def _ff(draw: Draw, d: int, d_ff: int, *args: Any, dtype: str = "float32", **kwargs: Any) -> Run:
+def _ff(
+    draw: Draw, d: int, d_ff: int, *args: object, dtype: str = "float32", **kwargs: object
+) -> Run:
     return module(d, d_ff, *args, state=feed_forward_state(draw, d, d_ff, dtype), **kwargs)
 
 
@@ -52,12 +58,12 @@ def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     ]
 
 
-def sine(x: Any) -> Any:
+def sine(x: Value) -> Value:
     """An activation that nobody has as a default."""
     return x.sin()
 
 
-def activation_module() -> Any:
+def activation_module() -> "nn.Module":
     """An activation that is a module."""
     from torch import nn
 
@@ -133,7 +139,7 @@ def _dropped(_: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
     return wrong_scale(scale, P)
 
 
-def square(x: Any) -> Any:
+def square(x: Value) -> Value:
     """An activation that leaves 0 and 1 unchanged, and nothing else."""
     return x * x
 

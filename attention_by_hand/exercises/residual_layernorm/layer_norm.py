@@ -1,7 +1,5 @@
 """`LayerNorm`: layer normalisation."""
 
-from typing import Any
-
 import numpy as np
 
 from attention_by_hand.exercises.residual_layernorm.shared import (
@@ -29,7 +27,7 @@ from autograder.student.engine.compare import TOLERANCE, compare
 EXERCISE = Declaration("LayerNorm", "Layer normalisation", ("x",), forbids=("normalisation",))
 
 
-def _norm(draw: Draw, d: int, *shape: int, dtype: str = "float32", **kwargs: Any) -> Run:
+def _norm(draw: Draw, d: int, *shape: int, dtype: str = "float32", **kwargs: object) -> Run:
     return module(d, state=norm_state(draw, d, dtype), **kwargs).then(
         tokens(draw, *shape, dtype=dtype)
     )

@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,12 +28,16 @@ from autograder.student.authoring import (
     module,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.runs import made_by
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 EXERCISE = Declaration("Residual", "A residual connection with a norm", ("x",))
 
 
-def linear(d_model: int) -> Any:
+def linear(d_model: int) -> "nn.Module":
     """A sublayer without further arguments."""
     from torch import nn
 
@@ -45,7 +49,9 @@ def _state(draw: Draw, d: int, dtype: str = "float32") -> State:
     return {f"norm.{name}": value for name, value in affine.items()}
 
 
-def _around_linear(draw: Draw, d: int, *args: Any, dtype: str = "float32", **kwargs: Any) -> Run:
+def _around_linear(
+    draw: Draw, d: int, *args: object, dtype: str = "float32", **kwargs: object
+) -> Run:
     state = _state(draw, d, dtype) | linear_state(draw, "sublayer", d, d, dtype)
     return module(made_by(linear, d), d, *args, state=state, **kwargs)
 
@@ -74,7 +80,7 @@ def _pre(draw: Draw, dtype: str = "float32") -> list[Run]:
     ]
 
 
-def attention(d_model: int, num_heads: int) -> Any:
+def attention(d_model: int, num_heads: int) -> "nn.Module":
     """A sublayer with further arguments: attention from x to a memory or to x itself."""
     from torch import nn
 
@@ -120,7 +126,7 @@ def _more(draw: Draw, dtype: str = "float32") -> list[Run]:
     return runs
 
 
-def _around_function(draw: Draw, d: int, **kwargs: Any) -> Run:
+def _around_function(draw: Draw, d: int, **kwargs: object) -> Run:
     return module(as_argument(wave), d, state=_state(draw, d), **kwargs)
 
 
@@ -159,7 +165,7 @@ def _dropped(_: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
     return wrong_scale(scale, P)
 
 
-def staircase(x: Any) -> Any:
+def staircase(x: Value) -> Value:
     """A sublayer that returns 1, 2, 3, …, whatever it is given."""
     import torch
 
@@ -229,7 +235,7 @@ def _evaluated(draw: Draw) -> list[Run]:
     ]
 
 
-def counting(numbers: Any) -> Any:
+def counting(numbers: "Tensor") -> "nn.Module":
     """A sublayer that adds another slope over the features at each call."""
     import torch
     from torch import nn
@@ -265,7 +271,7 @@ def _double(draw: Draw) -> list[Run]:
     return [_post(draw, "float64")[0], _pre(draw, "float64")[0]]
 
 
-def itself(x: Any) -> Any:
+def itself(x: Value) -> Value:
     """A sublayer that returns the tensor it is given, as nn.Identity does."""
     return x
 

@@ -1,12 +1,12 @@
 """Parameters and inputs that several exercises of the chapter share."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from attention_by_hand.exercises.shared import State, linear_state
 from autograder.student.authoring import Array, Draw, Record, Run, describe, plain, tensor
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import numbers_of
 
 
@@ -28,7 +28,7 @@ def slopes(draw: Draw, *shape: int, dtype: str = "float64") -> tuple[Array, Arra
     return draw.tensor(*shape, dtype=dtype), tokens(draw, *shape, dtype=dtype), weight
 
 
-def inference_tensor(tensor: Any) -> Any:
+def inference_tensor(tensor: Value) -> Value:
     """A copy of the tensor made in inference mode, which formulas can use and autograd cannot."""
     import torch
 
@@ -42,7 +42,7 @@ def feed_forward_state(draw: Draw, d: int, d_ff: int, dtype: str = "float32") ->
     )
 
 
-def wave(x: Any, shift: float = 0.0, *, size: float = 1.0) -> Any:
+def wave(x: Value, shift: float = 0.0, *, size: float = 1.0) -> Value:
     """A sublayer that is a function."""
     return size * (2.0 * x + shift).sin()
 

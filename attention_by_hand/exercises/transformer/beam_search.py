@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import compare, numbers_of, worst
 
 EXERCISE = Declaration(
@@ -40,7 +40,7 @@ EXERCISE = Declaration(
 )
 
 
-def _pairs(value: Any) -> list[tuple[np.ndarray, float]] | None:
+def _pairs(value: Value) -> list[tuple[np.ndarray, float]] | None:
     """The (ids, score) pairs of a result, if it is a list of them; ids: a tensor or a list."""
     if not isinstance(value, list | tuple) or not value:
         return None
@@ -58,7 +58,7 @@ def _pairs(value: Any) -> list[tuple[np.ndarray, float]] | None:
     return found
 
 
-def _no_pairs(value: Any) -> str:
+def _no_pairs(value: Value) -> str:
     return f"the result: expected a list of pairs (ids, score), got {describe(value)}"
 
 
@@ -152,7 +152,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-def _step_argument(run: Run, index: int, name: str, default: Any = None) -> Any:
+def _step_argument(run: Run, index: int, name: str, default: Value = None) -> Value:
     step = run.steps[-1]
     return step.args[index] if len(step.args) > index else step.kwargs.get(name, default)
 

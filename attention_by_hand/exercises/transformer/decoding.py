@@ -1,7 +1,7 @@
 """Models to decode with, and what decoding must leave unchanged about them."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,8 +10,11 @@ from attention_by_hand.exercises.transformer.parameters import model_state
 from autograder.student.authoring import Array, Draw, Previous, Recipe, Run, tensor
 from autograder.student.engine.runs import made_by
 
+if TYPE_CHECKING:
+    from torch import nn
 
-def lookup(*args: Any, **kwargs: Any) -> Any:
+
+def lookup(*args: object, **kwargs: object) -> "nn.Module":
     """A model that looks up the next token's logits in a table.
 
     `table` `(T, V, V)` holds the logits by position, previous token and next token; positions
@@ -72,14 +75,14 @@ def lookup(*args: Any, **kwargs: Any) -> Any:
 ASKED_ON = "the model is called again although every row has its eos"
 
 
-def in_training(model: Any) -> Any:
+def in_training(model: "nn.Module") -> "nn.Module":
     """The model in training mode, except for one part of it."""
     model.train()
     getattr(model, "part", model).eval()
     return model
 
 
-def part_in_training(model: Any) -> Any:
+def part_in_training(model: "nn.Module") -> "nn.Module":
     """The model in eval mode, except for one part of it."""
     model.eval()
     model.part.train()
@@ -90,13 +93,13 @@ def table_model(table: np.ndarray, **kwargs: Any) -> Recipe:
     return made_by(lookup, tensor(table, "float32"), **kwargs)
 
 
-def called_again(model: Recipe, *args: Any, start: Callable = itself, **kwargs: Any) -> Run:
+def called_again(model: Recipe, *args: Any, start: Callable = itself, **kwargs: object) -> Run:
     """Three steps: the model, the answer with it, and the model's logits for two tokens then."""
     run = applied(start, model).then(Previous(0), *args, **kwargs)
     return run.then_apply(Previous(0), *_two_tokens(*args))
 
 
-def _two_tokens(source: Array, bos_id: int, *_: Any) -> tuple[Array, Array]:
+def _two_tokens(source: Array, bos_id: int, *_: object) -> tuple[Array, Array]:
     return source, tensor(np.full((len(source.data), 2), bos_id))
 
 

@@ -1,7 +1,5 @@
 """`TokenEmbedding`: tokens to vectors and back."""
 
-from typing import Any
-
 import numpy as np
 
 from autograder.student.authoring import (
@@ -19,7 +17,7 @@ from autograder.student.authoring import (
 EXERCISE = Declaration("TokenEmbedding", "Tokens to vectors and back", ("ids",))
 
 
-def _embedding(draw: Draw, vocab: int, d: int, dtype: str = "float32", **kwargs: Any) -> Run:
+def _embedding(draw: Draw, vocab: int, d: int, dtype: str = "float32", **kwargs: object) -> Run:
     return module(vocab, d, state={"weight": draw.tensor(vocab, d, dtype=dtype)}, **kwargs)
 
 

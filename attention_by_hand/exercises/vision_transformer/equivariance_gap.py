@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -22,8 +22,12 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import compare
 from autograder.student.engine.runs import made_by
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 EXERCISE = Declaration(
     "equivariance_gap", "Which changes move the answer", ("model", "images", "changes")
@@ -32,7 +36,7 @@ EXERCISE = Declaration(
 # --- changes, of images and of answers ------------------------------------------------------------
 
 
-def same(x: Any) -> Any:
+def same(x: Value) -> Value:
     """Nothing is done."""
     return x
 
@@ -42,12 +46,12 @@ def shifted(by: int, axis: int = -1) -> Callable:
     return lambda x: x.roll(by, axis)
 
 
-def mirrored(x: Any) -> Any:
+def mirrored(x: Value) -> Value:
     """Left for right."""
     return x.flip(-1)
 
 
-def turned(x: Any) -> Any:
+def turned(x: Value) -> Value:
     """A quarter turn."""
     return x.rot90(1, (-2, -1))
 
@@ -74,7 +78,7 @@ FOUR = (
 # --- models ---------------------------------------------------------------------------------------
 
 
-def classifier(numbers: int, classes: int) -> Any:
+def classifier(numbers: int, classes: int) -> "nn.Module":
     """Scores of classes, by one hidden layer on all numbers of an image."""
     from torch import nn
 
@@ -91,7 +95,7 @@ def _classifier(
     return made_by(classifier, numbers, classes, state=state)
 
 
-def mapped(padding: Any, mean: bool) -> Any:
+def mapped(padding: Literal["zeros", "circular"], mean: bool) -> "nn.Module":
     """A map of two channels, by a convolution; with `mean`, its mean over all places."""
     from torch import nn
 
@@ -100,7 +104,7 @@ def mapped(padding: Any, mean: bool) -> Any:
             super().__init__()
             self.conv = nn.Conv2d(1, 2, 3, padding=1, padding_mode=padding)
 
-        def forward(self, images: Any) -> Any:
+        def forward(self, images: "Tensor") -> "Tensor":
             found = self.conv(images).tanh()
             return found.mean((-2, -1)) if mean else found
 
@@ -114,12 +118,12 @@ def _map(
     return made_by(mapped, padding, mean, state={"conv.weight": weight, "conv.bias": bias})
 
 
-def brightness(offset: float, scale: float) -> Any:
+def brightness(offset: float, scale: float) -> "nn.Module":
     """Three numbers from each image's left half, all raised by the same amount."""
     from torch import nn
 
     class Brightness(nn.Module):
-        def forward(self, images: Any) -> Any:
+        def forward(self, images: "Tensor") -> "Tensor":
             left = images[..., : images.shape[-1] // 2].flatten(1).mean(1, keepdim=True)
             return offset + scale * left * left.new_ones(3).cumsum(0)
 
@@ -219,7 +223,7 @@ def _one(draw: Draw) -> list[Run]:
     return [call(_classifier(draw, 16), _images(draw, 1, 4), FOUR)]
 
 
-def of_two_modes() -> Any:
+def of_two_modes() -> "nn.Module":
     """A model whose scale shows the modes: of itself, of a part, and of a part of a part."""
     from torch import nn
 
@@ -228,7 +232,7 @@ def of_two_modes() -> Any:
             super().__init__()
             self.factor = factor
 
-        def forward(self, x: Any) -> Any:
+        def forward(self, x: "Tensor") -> "Tensor":
             return x * self.factor if self.training else x
 
     class Whole(Part):
@@ -236,21 +240,21 @@ def of_two_modes() -> Any:
             super().__init__(7.0)
             self.first, self.second = Part(3.0), nn.Sequential(Part(-5.0))
 
-        def forward(self, images: Any) -> Any:
+        def forward(self, images: "Tensor") -> "Tensor":
             x = self.second(self.first(images.flatten(1)) ** 3)
             return super().forward(x)
 
     return Whole()
 
 
-def in_modes(model: Any, whole: bool, first: bool, second: bool) -> Any:
+def in_modes(model: "nn.Module", whole: bool, first: bool, second: bool) -> "nn.Module":
     """The model with each part in a mode of its own."""
     model.training = whole
     model.first.training, model.second[0].training = first, second
     return model
 
 
-def noisy(numbers: int) -> Any:
+def noisy(numbers: int) -> "nn.Module":
     """A classifier in training, that draws and counts there."""
     from torch import nn
 
@@ -258,7 +262,7 @@ def noisy(numbers: int) -> Any:
     return nn.Sequential(*layers)
 
 
-def trained(model: Any) -> Any:
+def trained(model: "nn.Module") -> "nn.Module":
     """The same model, as in training."""
     return model.train()
 

@@ -20,6 +20,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import numbers_of
 from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.runs import made_by
@@ -133,13 +134,13 @@ def _seen_output(draw: Draw) -> tuple[State, Array]:
     return state, draw.tensor(4, 16, _N)
 
 
-def _known(state: Mapping[str, Any]) -> Array:
+def _known(state: Mapping[str, Array]) -> Array:
     """The result without dropout, for one of these."""
     bias = state["proj.bias"]
     return bias if bias.data.any() else tensor(np.full(_N, 1 / _N), "float32")
 
 
-def over(known: Any) -> Any:
+def over(known: Value) -> Value:
     """Divides a result by what it is without dropout."""
     return lambda result: result / numbers_of(known)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import numbers_of
 
 EXERCISE = Declaration(
@@ -65,7 +65,7 @@ def vit_state(draw: Draw, sizes: Sizes, dtype: str = "float32", scale: float = B
 
 
 def _model(
-    draw: Draw, *sizes: int, dtype: str = "float32", scale: float = BIG, **kwargs: Any
+    draw: Draw, *sizes: int, dtype: str = "float32", scale: float = BIG, **kwargs: object
 ) -> Run:
     return module(*sizes, state=vit_state(draw, sizes, dtype, scale), **kwargs)
 
@@ -158,7 +158,7 @@ def _dropped(draw: Draw) -> list[Run]:
 _ONCE = 4.0  # what dropout with p = 0.5 leaves of 1 + 1, unless it leaves 0
 
 
-def numbers_left(model: Any, images: Any) -> list[float]:
+def numbers_left(model: Value, images: Value) -> list[float]:
     """What goes into the first block in training, where it is called, but for 0 and `_ONCE`."""
     seen: list[float] = []
     look = model.blocks[0].register_forward_pre_hook
@@ -211,7 +211,7 @@ def _none_skipped(run: Run, record: Record) -> str | None:
     return "in training, a block leaves a whole image as it is" if skipped else None
 
 
-def skips(block: Any, x: Any) -> bool:
+def skips(block: Value, x: Value) -> bool:
     """Whether a block in training leaves a whole image as it is."""
     return any(bool(((block(x) - x).abs() < 1e-6).flatten(1).all(1).any()) for _ in range(12))
 
