@@ -8,7 +8,6 @@ notebook elsewhere. `static/progress.js` keeps what a reader has done, in the re
 import html
 import re
 import shutil
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote, urlencode, urlparse
@@ -19,14 +18,12 @@ from pencil import blank
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
+from autograder.publishing import bundle
+from autograder.publishing.pages import student_view
+from autograder.student.course import exercises_of
+from autograder.student.engine.runs import Exercise
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from autograder.publishing import bundle  # noqa: E402
-from autograder.publishing.pages import student_view  # noqa: E402
-from autograder.student.course import exercises_of  # noqa: E402
-from autograder.student.engine.runs import Exercise  # noqa: E402
-
 logger = logging.getLogger(__name__)
 CHAPTER = re.compile(r"^book/(\d\d_(\w+))$")
 FRONT = "book/intro"

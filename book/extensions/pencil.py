@@ -12,7 +12,6 @@ Without the script, and on paper, the blanks stay blanks. `publishing/pencils.py
 
 import html
 import json
-import sys
 from pathlib import Path
 
 from docutils import nodes
@@ -22,11 +21,9 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from autograder.publishing import pencils  # noqa: E402
-from autograder.publishing.bookindex import Directive, parser  # noqa: E402
-from autograder.student import pencil as rules  # noqa: E402
+from autograder.publishing import pencils
+from autograder.publishing.bookindex import Directive, parser
+from autograder.student import pencil as rules
 
 
 class blank(nodes.Inline, nodes.Element):
