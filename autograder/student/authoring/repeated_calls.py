@@ -233,7 +233,7 @@ def _values(step: Step) -> list[Value]:
     return [*step.args, *step.kwargs.values()]
 
 
-def _shape(value: Value, sizes: bool = True) -> Value:
+def _shape(value: object, sizes: bool = True) -> object:
     """Of arrays the shape and dtype alone, of steps, lists and tuples those of their parts, of
     anything else the name of its type; without `sizes`, of arrays only how many axes they have,
     and flags and strings themselves, in no order."""
@@ -251,7 +251,7 @@ def _shape(value: Value, sizes: bool = True) -> Value:
     return value if known else type(value).__name__
 
 
-def _data(value: Value) -> Value:
+def _data(value: Value) -> np.ndarray:
     return value.data if isinstance(value, Array) else value
 
 

@@ -18,9 +18,8 @@ import numpy as np
 if TYPE_CHECKING:
     from torch import Tensor
 
-Value: TypeAlias = (
-    Any  # whatever a student's code may take, hold or return: nothing is known of its type
-)
+# Whatever a student's code may take, hold or return: nothing is known of its type.
+Value: TypeAlias = Any
 _PLAIN_NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")
 PLAIN_KINDS = "biuf"  # bool, integers, floats: the dtypes that an answer may have
 
