@@ -17,10 +17,10 @@ from typing import Any
 
 from autograder.judge.allowance import SECONDS, TOTAL, LimitExceeded, limit_computing
 from autograder.judge.block_code import blocks_before, blocks_for
+from autograder.judge.dependent_answers import judge_with, stand_ins
 from autograder.judge.failed_cells import MissingModules
 from autograder.judge.judgement import GRADED, Judgement
 from autograder.judge.runner import REASONS, SHOWN, CellFailure, Runner, died, ran_out_of_memory
-from autograder.judge.stand_ins import judge_with, stand_ins
 from autograder.notebook.cells_to_skip import cells_to_skip
 from autograder.notebook.names import Names, defined_names, in_their_lines, names_in, parse
 from autograder.sandbox.host import ProcessDied, SandboxLost

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autograder.judge.stand_ins import judge_with
+from autograder.judge.dependent_answers import judge_with
 from autograder.student.course import find_exercise
 from autograder.student.engine.verdict import CORRECT, MISSING, WRONG, no_marks
 

@@ -1,4 +1,4 @@
-"""Blocks of the course in place of wrong answers that another answer builds on.
+"""Answers that build on others: judged with blocks of the course in place of those that are wrong.
 
 TRUST BOUNDARY. This is the trusted side: what students wrote is known here by the names in it.
 """
