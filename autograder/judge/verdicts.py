@@ -232,8 +232,10 @@ def _judge(
 ) -> Verdict:
     if failure is not None and failure.died:
         return no_marks(exercise, failure.verdict, failure.note)
-    runs, end, told = _runs(slug, exercise.name, seed), None, ""
-    every, keys = distinct(runs)
+    task, end, told = _task(slug, exercise.name, seed, runner.options[2]), None, ""
+    every, keys = distinct(task.runs)
+    ahead = threading.Thread(target=task.expect)  # while the sandbox is at work
+    ahead.start()
     try:
         blocks = blocks_for(slug, exercise, instead)
         flat = runner.probe(
@@ -245,6 +247,8 @@ def _judge(
             return no_marks(exercise, end, f"A{told[1:]}.")
         missing = len(every) - len(death.records)
         flat = [*death.records, *[lost_record(f"not reached, since {told}")] * missing]
+    finally:
+        ahead.join()
     if flat is None:
         if failure is not None:
             return no_marks(exercise, failure.verdict, failure.note)
@@ -260,7 +264,6 @@ def _judge(
         return lost_record("its process has ended")
 
     with _TRUSTED, preserve_generators():  # the runs seed the process's generators: one at a time
-        task = _task(slug, exercise.name, seed, runner.options[2])
         try:
             known = tuple if end else task.mistakes  # each is like an answer that is seen in part
             left = TOTAL - (time.process_time() - runner.began)
@@ -324,9 +327,15 @@ class _Task:
         if not any(run.simulated for row in self.runs for run in row):  # then they were made there
             device = "cpu"
         right = reference(slug, name)
-        self.expected = on_demand(right, self.runs, device, rounding=True)  # not for stubs
+        self.expected = on_demand(right, self.runs, device, rounding=True)
         self._known: list[Mistake] = []
         self._rest = known_mistakes(slug, name, self.runs, device)
+
+    def expect(self) -> None:
+        """Make what is expected; where that fails, it fails again when it is needed."""
+        with suppress(Exception), _TRUSTED, preserve_generators():
+            for records in self.expected:
+                tuple(records)
 
     def mistakes(self) -> Iterator[Mistake]:
         """The known mistakes, each made when it is first needed."""
