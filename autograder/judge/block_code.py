@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from autograder.student.course import blocks, chapters, exercises_of
+from autograder.student.engine.observe import ENTERED
 from autograder.student.engine.runs import Exercise
 
 Place = tuple[str, str]  # a module of the package, and a name in it
@@ -105,7 +106,8 @@ class _Package:
         self.defined: dict[Place, ast.stmt] = {}
         self.links: dict[Place, Place] = {}  # where a name is defined: here, or what it is there
         for module, path in zip(self.modules, files, strict=True):
-            self._read(module, ast.parse(path.read_text(encoding="utf-8")))
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            self._read(module, _Announcing().visit(tree))
 
     def _module(self, path: Path) -> str:
         return self.name if path.stem == "__init__" else f"{self.name}.{path.stem}"
@@ -164,6 +166,15 @@ def _package() -> _Package:
 
 def _text(nodes: list[ast.stmt]) -> bytes:
     return ast.unparse(ast.Module(nodes, [])).encode()
+
+
+class _Announcing(ast.NodeTransformer):
+    """Has each function and method say first that it is entered."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self.generic_visit(node)
+        node.body.insert(ast.get_docstring(node) is not None, ast.parse(f"{ENTERED}()").body[0])
+        return node
 
 
 def _bound(node: ast.stmt) -> list[str]:

@@ -10,9 +10,9 @@ TRUST BOUNDARY. Reads our own files and the course's, and runs none of them.
 import ast
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import autograder
@@ -25,6 +25,7 @@ _IMPORT = re.compile(
 )
 JUDGING = ("autograder.judge.job", "autograder.judge.judge_file", "autograder.sandbox.warm")
 _DATA = (".bin", ".json", ".txt")
+_WITH_DOCSTRING = ast.Module | ast.ClassDef | ast.FunctionDef
 EXPECTING = ("autograder.publishing.expected_values", "autograder.publishing.path_values")
 
 
@@ -63,13 +64,34 @@ def _of_chapters(slugs: Iterable[str]) -> set[str]:
     return {name for part in parts for name in _inside(part)}
 
 
-def digest_of(files: Iterable[Path]) -> str:
-    """A digest of files and their names."""
+def digest_of(files: Iterable[Path], read: Callable[[Path], bytes] = Path.read_bytes) -> str:
+    """A digest of files, or of what is read of them, and their names."""
     whole = hashlib.sha256()
     for path in files:
-        data = path.read_bytes() if path.is_file() else b""
+        data = read(path) if path.is_file() else b""
         whole.update(f"{path.parent.name}/{path.name} {len(data)}\0".encode() + data)
     return whole.hexdigest()
+
+
+def without_docstrings(path: Path) -> bytes:
+    """What a file holds; a module without its docstrings, which compute nothing."""
+    data = path.read_bytes()
+    return _code_alone(data) if path.suffix == ".py" else data
+
+
+@lru_cache(maxsize=1024)
+def _code_alone(source: bytes) -> bytes:
+    lines, told = source.split(b"\n"), set[int]()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
+            first, end = node.body[0], node.body[0].end_lineno or 0
+            around = (
+                lines[first.lineno - 1][: first.col_offset],
+                lines[end - 1][first.end_col_offset :],
+            )
+            if not b"".join(around).strip():
+                told.update(range(first.lineno - 1, end))
+    return b"\n".join(line for number, line in enumerate(lines) if number not in told)
 
 
 def code_of_cells(cells: str, slugs: Collection[str] = ()) -> list[Path]:

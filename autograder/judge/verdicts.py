@@ -7,15 +7,16 @@ known mistakes and the verdict exist on this side only.
 
 import threading
 import time
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
-from itertools import takewhile
 
 from autograder.judge.allowance import SECONDS, TOTAL, LimitExceeded, limit_computing
-from autograder.judge.block_code import all_blocks, blocks_before, blocks_for
+from autograder.judge.block_code import blocks_before, blocks_for
+from autograder.judge.dependent_answers import judge_with, stand_ins
 from autograder.judge.failed_cells import MissingModules
 from autograder.judge.judgement import GRADED, Judgement
 from autograder.judge.runner import REASONS, SHOWN, CellFailure, Runner, died, ran_out_of_memory
@@ -28,7 +29,7 @@ from autograder.student.course import exercises_of, find_exercise
 from autograder.student.engine.block_access import ABSENT
 from autograder.student.engine.policy import Code, describe_uses
 from autograder.student.engine.probe import preserve_generators
-from autograder.student.engine.runs import BLOCKS, Exercise, Record, Run, distinct, lost_record
+from autograder.student.engine.runs import Exercise, Record, Run, distinct, lost_record
 from autograder.student.engine.verdict import (
     CORRECT,
     CRASH,
@@ -76,11 +77,11 @@ def judge_cells(
 
     `exercises` holds pairs of a chapter's slug and one of its exercises; `seeds` the seed of each
     by name. A cell or a probe that ends the process costs only its own exercise: the rest goes on
-    in a fresh process, in which the cells that succeeded have been run again. A wrong answer whose
-    code names wrong answers to earlier exercises of its chapter is judged once more, with the
-    course's own blocks in their place where there are any. Exercises of several chapters are judged
-    chapter by chapter, each as in a notebook of its own. Marks that a forbidden operation may have
-    earned are withheld. Raises `IsolationError`.
+    in a fresh process, in which the cells that succeeded have been run again. An answer whose code
+    names wrong answers to earlier exercises of its chapter is judged with the course's own blocks
+    in their place where there are any, and as it is unless that gives full marks: the better
+    counts. Exercises of several chapters are judged chapter by chapter, each as in a notebook of
+    its own. Marks that a forbidden operation may have earned are withheld. Raises `IsolationError`.
     """
     started, rest = time.monotonic(), (limits or Limits()).total_seconds
     judgement, used = Judgement(GRADED), 0.0
@@ -122,26 +123,17 @@ def _judge_chapter(
         importer = threading.Thread(target=_import_references, args=({s for s, _ in exercises},))
         importer.start()
 
-        def verdict_on(name: str, seed: bytes, instead: Mapping[str, str] | None = None) -> Verdict:
+        def verdict_on(name: str, seed: bytes, instead: Mapping[str, str]) -> Verdict:
             slug, exercise = asked.get(name) or find_exercise(name)
-            if instead:  # whose blocks it may then run
-                exercise = replace(exercise, allows={**exercise.allows, **instead})
+            exercise = replace(exercise, allows={**exercise.allows, **instead})  # it may run them
             return _judge(runner, slug, exercise, seed, failures.get(name), instead)
 
         def judge(name: str) -> None:
-            verdict = verdict_on(name, seeds[name])
-            hopeless = verdict.verdict in (CORRECT, MISSING) or died(failures.get(name))
-            built_on = {} if hopeless else _stand_ins(asked[name][0], name, read)
-            if built_on:
-                for other in built_on.keys() - verdicts.keys() - others.keys():
-                    others[other] = verdict_on(other, seeds[name] + other.encode())
-                wrong = {
-                    other: block
-                    for other, block in built_on.items()
-                    if (verdicts | others)[other].verdict != CORRECT
-                }
-                if wrong:
-                    verdict = _better(verdict, verdict_on(name, seeds[name], wrong), wrong)
+            def made(other: str, instead: Mapping[str, str]) -> Verdict:
+                return verdict_on(other, seeds[name] + other.encode() * (other != name), instead)
+
+            built_on = {} if died(failures.get(name)) else stand_ins(asked[name][0], name, read)
+            verdict = judge_with(built_on, name, ChainMap(others, verdicts), made)
             verdicts[name] = absent.told(_held_back(verdict, asked[name][1], code))
 
         for number, cell in enumerate(cells):
@@ -229,57 +221,22 @@ def _held_back(verdict: Verdict, exercise: Exercise, code: Code) -> Verdict:
     return no_marks(exercise, POLICY, clean(note))
 
 
-def _built_on(name: str, read: Sequence[Names]) -> set[str] | None:
-    """The names that an answer uses, itself or through the cells that define what it uses; None
-    for any name at all."""
-    found, todo = {name}, list(read)
-    while here := [names for names in todo if (names.defines | names.changes) & found]:
-        todo = [names for names in todo if names not in here]
-        if any(names.reaches for names in here):
-            return None
-        found |= {used for names in here for used in names.uses}
-    return found - {name}
-
-
-def _stand_ins(slug: str, name: str, read: Sequence[Names]) -> dict[str, str]:
-    """The course's blocks that may stand in for what an answer builds on.
-
-    They are blocks of earlier exercises of the chapter: of all of them where it cannot be read what
-    the answer calls, and of none that is itself built on this answer.
-    """
-    names = _built_on(name, read)
-    earlier = takewhile(lambda other: other != name, (e.name for e in exercises_of(slug)))
-    wanted = [other for other in earlier if names is None or other in names]
-    return {
-        other: f"{BLOCKS}:{other}"
-        for other in wanted
-        if other in all_blocks() and name not in (_built_on(other, read) or ())
-    }
-
-
-def _better(own: Verdict, helped: Verdict, instead: Mapping[str, str]) -> Verdict:
-    """The better of two verdicts on an answer: as it is, and with other answers replaced."""
-    if helped.score <= own.score:
-        return own
-    names = ", ".join(instead)
-    remark = f"Judged with the course's own {names}, because yours is not right yet."
-    return replace(helped, remark=remark)
-
-
 def _judge(
     runner: Runner,
     slug: str,
     exercise: Exercise,
     seed: bytes,
     failure: CellFailure | None,
-    instead: Mapping[str, str] | None = None,
+    instead: Mapping[str, str],
 ) -> Verdict:
     if failure is not None and failure.died:
         return no_marks(exercise, failure.verdict, failure.note)
-    runs, end, told = _runs(slug, exercise.name, seed), None, ""
-    every, keys = distinct(runs)
+    task, end, told = _task(slug, exercise.name, seed, runner.options[2]), None, ""
+    every, keys = distinct(task.runs)
+    ahead = threading.Thread(target=task.expect)  # while the sandbox is at work
+    ahead.start()
     try:
-        blocks = blocks_for(slug, exercise, instead or ())
+        blocks = blocks_for(slug, exercise, instead)
         flat = runner.probe(
             exercise.name, [*every.values()], instead, exercise.watch_patterns, blocks
         )
@@ -289,6 +246,8 @@ def _judge(
             return no_marks(exercise, end, f"A{told[1:]}.")
         missing = len(every) - len(death.records)
         flat = [*death.records, *[lost_record(f"not reached, since {told}")] * missing]
+    finally:
+        ahead.join()
     if flat is None:
         if failure is not None:
             return no_marks(exercise, failure.verdict, failure.note)
@@ -304,7 +263,6 @@ def _judge(
         return lost_record("its process has ended")
 
     with _TRUSTED, preserve_generators():  # the runs seed the process's generators: one at a time
-        task = _task(slug, exercise.name, seed, runner.options[2])
         try:
             known = tuple if end else task.mistakes  # each is like an answer that is seen in part
             left = TOTAL - (time.process_time() - runner.began)
@@ -368,9 +326,15 @@ class _Task:
         if not any(run.simulated for row in self.runs for run in row):  # then they were made there
             device = "cpu"
         right = reference(slug, name)
-        self.expected = on_demand(right, self.runs, device, rounding=True)  # not for stubs
+        self.expected = on_demand(right, self.runs, device, rounding=True)
         self._known: list[Mistake] = []
         self._rest = known_mistakes(slug, name, self.runs, device)
+
+    def expect(self) -> None:
+        """Make what is expected; where that fails, it fails again when it is needed."""
+        with suppress(Exception), _TRUSTED, preserve_generators():
+            for records in self.expected:
+                tuple(records)
 
     def mistakes(self) -> Iterator[Mistake]:
         """The known mistakes, each made when it is first needed."""

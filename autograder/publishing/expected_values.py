@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import autograder.student.expected as store
-from autograder.judge.dependencies import code_of_expected_values, digest_of
+from autograder.judge.dependencies import code_of_expected_values, digest_of, without_docstrings
 from autograder.judge.reference import expected, known_mistakes
 from autograder.student.course import exercises_of
 from autograder.student.engine.mistakes.equality import equal
@@ -98,7 +98,7 @@ def drop_others(slug: str, suffix: str) -> list[Path]:
 
 def fingerprint_of(slug: str, paths: Iterable[Path]) -> str:
     """A fingerprint of a chapter's files and of all that decides what they should hold."""
-    code = digest_of([*code_of_expected_values([slug]), *paths])
+    code = digest_of([*code_of_expected_values([slug]), *paths], without_docstrings)
     return f"{code} torch {_version_of_torch()} numpy {np.__version__}"
 
 

@@ -7,6 +7,7 @@ itself, in the hope of being helped; each pair of them by calling each other.
 from collections.abc import Iterator
 from itertools import chain, combinations
 
+import numpy as np
 import pytest
 
 from attention_by_hand import blocks
@@ -20,6 +21,7 @@ from autograder.judge.block_code import (
 )
 from autograder.judge.verdicts import Cell, judge_cells
 from autograder.sandbox.host import Sandbox
+from autograder.student.authoring import Draw, call
 from autograder.student.course import chapters, exercises_of, find_exercise
 from autograder.student.engine.values import Recipe
 
@@ -206,3 +208,37 @@ def causal_mask(n_q, n_k=None, device=None):
     names = ["split_heads", "causal_mask"]
     points = {name: find_exercise(name)[1].points for name in names}
     assert scores([Cell(text)], names) == points
+
+
+USES = """import types
+import torch
+from attention_by_hand import blocks
+def called(x):
+    return blocks.fused_attention(x, x, x)
+def run_by_its_code(x):
+    fused = blocks.fused_attention
+    return types.FunctionType(fused.__code__, fused.__globals__, None, fused.__defaults__)(x, x, x)
+def in_a_thread(x):
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(blocks.fused_attention, x, x, x).result()
+def only_built(x):
+    return blocks.EncoderLayer(8, 2, 8) and x
+def left_alone(x):
+    return x * (1 + torch._C._len_torch_function_stack() + torch._C._len_torch_dispatch_stack())"""
+
+
+def test_a_block_is_seen_in_a_sandbox_though_torch_has_no_hooks():
+    used = ["called", "run_by_its_code", "in_a_thread"]
+    argument = Draw(b"seed").tensor(2, 3, 8)
+    watch = ["attention_by_hand.blocks.*"]
+    with Sandbox() as sandbox:
+        sandbox.hand_out(pieces(blocks_before("captioning")), names_by_module(), 20)
+        assert not sandbox.execute(USES)
+        made = {
+            name: (sandbox.probe_all(name, [call(argument)], watch=watch) or [])[0]
+            for name in [*used, "only_built", "left_alone"]
+        }
+    assert [name for name, record in made.items() if record.operations] == used
+    assert {*made["called"].operations} == {"attention_by_hand.blocks.fused_attention"}
+    assert np.array_equal(made["left_alone"].values[0].data, argument.data)

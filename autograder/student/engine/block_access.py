@@ -14,6 +14,7 @@ from types import ModuleType
 from autograder.student import course
 from autograder.student.engine.arrays import Value
 from autograder.student.engine.code_origin import register_again
+from autograder.student.engine.observe import ENTERED, note_block
 
 ABSENT = "it is not there while yours is judged"
 
@@ -50,6 +51,7 @@ class BlockPackage:
         for place, known in names.items():
             module = self.modules[place] = ModuleType(place)
             vars(module)["__getattr__"] = _looked_up_in(module, frozenset(known))
+            vars(module)[ENTERED] = note_block
             sys.modules[place] = module
             parent, _, name = place.rpartition(".")
             setattr(sys.modules[parent], name, module)

@@ -1,7 +1,7 @@
 """Compares results within tolerances, and says in words where they differ.
 
 TRUST BOUNDARY. When grading, the values come from a student's process. They are only data, of the
-kinds that `values.decode` builds, and are never asked to compare or describe themselves.
+kinds that `values.decode` builds: none of them compares or describes itself.
 """
 
 from collections.abc import Sequence

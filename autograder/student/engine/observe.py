@@ -5,7 +5,8 @@ from, it passes through torch's own hooks. A function mode sees calls of torch's
 functions by name; a dispatch mode sees the operations underneath, even where compiled code or the
 autograd engine calls them; both are on again inside what an answer implements itself, as an
 operator or a class of tensors. The stack shows whose call it is: an operation that torch's own
-modules or the course's blocks run counts as theirs, under the name that the answer called.
+modules or the course's blocks run counts as theirs, under the name that the answer called. In a
+sandbox, blocks say themselves that they are entered: where they alone matter, torch has no hooks.
 
 TRUST BOUNDARY. This runs in the same process as the answer, which can remove the hooks or hide from
 them if it tries. What is seen withholds marks until a person has reviewed the answer; what is not
@@ -32,11 +33,11 @@ from autograder.student.engine.code_origin import (
     own_codes,
     register_course,
 )
-from autograder.student.engine.ready_made import is_backward_of, is_match
+from autograder.student.engine.ready_made import TAKEN_OFF, is_backward_of, is_match
 
 _LIBRARY, _BLOCK, _COURSE, _PROBE = Owner.LIBRARY, Owner.BLOCK, Owner.COURSE, Owner.PROBE
 MOST = 20  # names that one call of an answer may add to its record
-TAKEN_OFF = "torch.overrides"  # the name noted when an answer has removed the hooks
+ENTERED = "_entered"  # what a block's functions call first in a sandbox: `note_block`
 BACKWARD = "torch.autograd.backward"  # whatever starts the autograd engine
 
 
@@ -55,15 +56,15 @@ class Observer:
         self.handed: list[Value] = []
         ours = (f"{BLOCKS}.", f"!{BLOCKS}.")
         below = not all(pattern.startswith(ours) for pattern in self.patterns)
-        there = self.patterns and "torch" in sys.modules  # without torch, nothing of it runs
-        self.hooks = _hooks(below) if there else ()
-        if self.hooks:  # or else nobody asks whose code runs
+        above = bool(self.patterns) and not hasattr(sys.modules.get(BLOCKS), ENTERED)
+        self.hooks = _hooks(below) if "torch" in sys.modules and (below or above) else ()
+        if self.patterns:  # or else nobody asks whose code runs
             register_course()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Observe what runs inside the block, in this thread and in those started from it."""
-        if not self.hooks:
+        if not self.patterns:
             yield
             return
         before, _Current.observer = _Current.observer, self
@@ -126,6 +127,12 @@ class Observer:
         return given and is_own_doing(frame, known, label)
 
 
+def note_block() -> None:
+    """Note that a function of a block is entered, and whose doing it is."""
+    if _Current.observer is not None:
+        _Current.observer.saw("")
+
+
 def hand_out(thing: Value) -> None:
     """Tell the observer what a run hands to an answer: a function, a module or another object."""
     observer = _Current.observer
@@ -151,11 +158,6 @@ class _Current:
     """The observer of the current call, for every thread."""
 
     observer: Observer | None = None
-
-
-def is_forbidden(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether an operation is forbidden; removing the hooks always is."""
-    return name == TAKEN_OFF or is_match(name, patterns)
 
 
 # --- torch's hooks ------------------------------------------------------------------------------
@@ -242,26 +244,23 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
     for hook in (Functions.__torch_function__, Kernels.__torch_dispatch__):
         frames.set_code_exec_strategy(hook.__code__, frames._FrameExecStrategy(skip, skip))
     node, functions = _C._current_autograd_node, Functions.__torch_function__.__code__
-    hooks = [
+    every = (
         _Hook(
             Functions(),
             _C._len_torch_function_stack,
             _C._get_function_stack_at,
             _C._push_on_torch_function_stack,
             _C._pop_torch_function_stack,
-        )
-    ]
-    if below:
-        hooks.append(
-            _Hook(
-                Kernels(),
-                _C._len_torch_dispatch_stack,
-                _C._get_dispatch_stack_at,
-                _C._push_on_torch_dispatch_stack,
-                partial(_C._pop_torch_dispatch_stack, None),
-            )
-        )
-    return tuple(hooks)
+        ),
+        _Hook(
+            Kernels(),
+            _C._len_torch_dispatch_stack,
+            _C._get_dispatch_stack_at,
+            _C._push_on_torch_dispatch_stack,
+            partial(_C._pop_torch_dispatch_stack, None),
+        ),
+    )
+    return every[: 1 + below]
 
 
 def _out_of_view(frame: FrameType | None, functions: CodeType) -> bool:

@@ -20,6 +20,7 @@ _LISTED = json.loads(FILE.read_text("utf-8"))
 CONCEPTS: Mapping[str, frozenset[str]] = {
     concept: frozenset(names) for concept, names in _LISTED["concepts"].items()
 }
+TAKEN_OFF = "torch.overrides"  # the name noted when an answer has removed the observer's hooks
 _NAMESPACES = frozenset([*_LISTED["namespaces"], "higher_order"])
 # As the graph of gradients names them: NativeLayerNormBackward0.
 _SQUASHED = frozenset(n.replace("_", "") for names in CONCEPTS.values() for n in names)
@@ -35,6 +36,11 @@ def is_match(name: str, patterns: tuple[str, ...]) -> bool:
     name = name.lower()
     found = yes.fullmatch(name) or any(computes(name, concept) for concept in concepts)
     return bool(found) and not no.fullmatch(name)
+
+
+def is_forbidden(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether an operation is forbidden; removing the hooks always is."""
+    return name == TAKEN_OFF or is_match(name, patterns)
 
 
 @lru_cache(maxsize=1 << 14)

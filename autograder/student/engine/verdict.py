@@ -16,7 +16,8 @@ from autograder.student.engine.gate import admit
 from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.mistakes.match import Mistake, match_mistakes
 from autograder.student.engine.mistakes.wording import describe_guess, describe_other_problems
-from autograder.student.engine.observe import MOST, is_forbidden
+from autograder.student.engine.observe import MOST
+from autograder.student.engine.ready_made import is_forbidden
 from autograder.student.engine.rounding import PRECISION, charged_to_dtype
 from autograder.student.engine.runs import (
     LOST,

@@ -9,7 +9,9 @@ from autograder.judge.dependencies import (
     code_of_cells,
     code_of_expected_values,
     code_that_judges,
+    digest_of,
     imports_of,
+    without_docstrings,
 )
 from autograder.publishing.chapter_runs import code_of
 from autograder.sandbox.student_package import student_package
@@ -93,3 +95,19 @@ def test_what_lies_beside_an_import_does_not_count():
     files = code_of_cells("from attention_by_hand.data import dates")
     assert {path.name for path in files} == {"__init__.py", "dates.py"}
     assert code_of_cells("import numpy") == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "alike"),
+    [
+        ('"""Another."""\n\n\ndef f(x):\n    """And\n    so on."""\n    return x + 1\n', True),
+        ('"""One."""\n\n\ndef f(x):\n    """What."""\n    return x + 2\n', False),
+        ('"""One."""\n\n\ndef f(x):\n    x = """What."""\n    return x + 1\n', False),
+    ],
+)
+def test_reworded_docstring_leaves_the_digest_of_what_is_computed(tmp_path, changed, alike):
+    path, digests = tmp_path / "module.py", []
+    for source in ('"""One."""\n\n\ndef f(x):\n    """What."""\n    return x + 1\n', changed):
+        path.write_text(source)
+        digests.append(digest_of([path], without_docstrings))
+    assert (digests[0] == digests[1]) == alike

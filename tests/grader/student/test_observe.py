@@ -18,8 +18,9 @@ from torch import nn
 import autograder
 from attention_by_hand import blocks
 from autograder.student.engine import code_origin
-from autograder.student.engine.observe import TAKEN_OFF, Observer, hand_out, is_forbidden
+from autograder.student.engine.observe import Observer, hand_out
 from autograder.student.engine.probe import probe
+from autograder.student.engine.ready_made import TAKEN_OFF, is_forbidden
 from autograder.student.engine.runs import Recipe, call, module, tensor
 
 X = torch.linspace(-1, 1, 64).reshape(2, 4, 8)
