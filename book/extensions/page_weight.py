@@ -17,7 +17,7 @@ from pathlib import Path
 
 import tinycss2
 from page_fixes import GLUED
-from panels import panels
+from panels import panels, view
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
@@ -263,22 +263,16 @@ def _image(match: re.Match, pictures: Path) -> str:
 def _parts(address: str, pictures: Path, size: tuple[int, int], caption: str) -> str:
     """The panels of a wide figure, for phones, each under its name in the caption."""
     parts = panels(pictures / Path(address).name, PHONE * 3 / 4)
-    columns = sum(held for _, held in parts)
+    columns = sum(part.held for part in parts)
     if len(parts) < 2:
         return ""
     names = iter([] if columns != 3 else ["left", "middle", "right"])
     if "middle" not in caption.lower() and len(parts) == 2:
-        names, parts = iter(["left", "right"]), [(part, 1) for part, _ in parts]
+        names, parts = iter(["left", "right"]), [part._replace(held=1) for part in parts]
     shown = ""
-    for (left, right), held in parts:
-        width = (right - left) * 4 / 3
-        side = ", ".join(islice(names, held)) if SIDES.search(caption) else ""
-        shown += (
-            f'<span class="panel" data-side="{side}"><span style="width: {width:.0f}px; '
-            f'aspect-ratio: {width:.0f} / {size[1]}"><img alt="" src="{address}" '
-            f'style="width: {size[0] / width:.2%}; left: {-left * 4 / 3 / width:.2%}" '
-            'loading="lazy" decoding="async" /></span></span>'
-        )
+    for part in parts:
+        side = ", ".join(islice(names, part.held)) if SIDES.search(caption) else ""
+        shown += f'<span class="panel" data-side="{side}">{view(part, address, size)}</span>'
     return shown
 
 
