@@ -20,13 +20,17 @@ BARE = """async (src) => {
   let seen = 0;
   for (const figure of document.querySelectorAll("article .panels")) {
     const source = figure.querySelector("img").src;
+    for (const image of figure.querySelectorAll("img")) {
+      image.loading = "eager";
+      await image.decode(); // before, it has no height
+    }
     room.innerHTML = await (await fetch(source)).text();
     const whole = room.querySelector("svg").getBoundingClientRect();
     const axes = [...room.querySelectorAll('[id^="axes_"]')].flatMap((panel) =>
       ["x", "y"].flatMap((way) => {
         const axis = panel.querySelector(`[id^="${way}tick_"]`)?.parentElement;
         return axis ? [{ way, id: panel.id, panel: box(panel.firstElementChild),
-          ticks: [...axis.querySelectorAll(`[id^="${way}tick_"] use[y]`)].map(box),
+          ticks: [...axis.querySelectorAll(`:scope > [id^="${way}tick_"]`)],
           numbers: texts(axis, `[id^="${way}tick_"] > [id^="text_"]`),
           labels: texts(axis, `:scope > [id^="text_"]`) }] : [];
       }));
@@ -54,11 +58,14 @@ BARE = """async (src) => {
           && other.ticks.length === ticks.length);
         const beside = (one) => one[across][1] <= here[across][0] + 1
           || one[across][0] >= here[across][1] - 1;
-        const at = ticks.flatMap((tick) => views[0](tick)).map((tick) => middle(tick[along]));
+        const marks = ticks.flatMap((tick) => texts(tick, "use[y]").flatMap(views[0]));
+        const at = marks.map((mark) => middle(mark[along]));
         const numbers = shown(axes.flatMap((other) => other.way === way ? other.numbers : []))
-          .filter((one) => beside(one) && at.some((y) => Math.abs(y - middle(one[along])) < 3));
+          .filter((one) => beside(one) && (at.length
+            ? at.some((y) => Math.abs(y - middle(one[along])) < 3)
+            : middle(one[along]) > here[along][0] && middle(one[along]) < here[along][1]));
         const labels = shown(row.flatMap((other) => other.labels)).filter(beside);
-        if (at.length && !numbers.length) bare.push(`${source} ${id}: no numbers along ${way}`);
+        if (ticks.length && !numbers.length) bare.push(`${source} ${id}: no numbers along ${way}`);
         if (row.some((other) => other.labels.length) && !labels.length)
           bare.push(`${source} ${id}: no label along ${way}`);
       }
