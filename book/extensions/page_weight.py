@@ -78,6 +78,7 @@ PIECE = re.compile(r'<span class="(\w+)">([^<]*)</span>|<span></span>|([^<]+)')
 COLOURS = re.compile(r"\.highlight ?(?:\.(\w+) )?\{([^}]*)\}")
 COLOUR = re.compile(r"(?<!-)color: *(#\w+)")
 ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
+TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
 NO_TEXT = re.compile(r"<(math|script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
 WORDS = re.compile(r"[A-Za-z_][\w-]*")
@@ -289,7 +290,7 @@ def _size(path: Path) -> tuple[int, int] | None:
 
 
 def describe(page: str) -> str:
-    """The first sentences of a page's text, for search engines and link previews."""
+    """The first sentences of a page's text, or its title: for search engines and previews."""
     article = ARTICLE.search(page)
     for paragraph in PARAGRAPH.findall(article[0] if article else ""):
         text = " ".join(html.unescape(NO_TEXT.sub("", paragraph)).split())
@@ -297,7 +298,8 @@ def describe(page: str) -> str:
             if len(text) <= DESCRIPTION:
                 return text
             return text[:DESCRIPTION].rsplit(" ", 1)[0].rstrip(" ,;:") + " …"
-    return ""
+    title = TITLE.search(page)
+    return html.unescape(title[1]) if title else ""
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
