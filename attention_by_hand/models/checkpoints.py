@@ -42,7 +42,7 @@ def load_or_train(
         curves, seconds = json.loads(notes["curves"]), float(notes["seconds"])
         where = "trained beforehand"
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
-    print(f"{where}: {seconds:.0f} s on one core")
+    print(f"{where}: {seconds:.0f} s, one core")
     return curves, seconds
 
 
@@ -66,7 +66,7 @@ def load_or_measure(name: str, measure: Callable[[], Any], again: bool = False) 
     else:
         kept = json.loads(MEASUREMENTS.read_text(encoding="utf-8"))[name]
         found, seconds, where = kept["found"], kept["seconds"], "measured beforehand"
-    print(f"{where}: {seconds:.0f} s on one core")
+    print(f"{where}: {seconds:.0f} s, one core")
     return found
 
 
