@@ -40,9 +40,9 @@ def load_or_train(
         state, notes = unpacked(lzma.decompress(file_of(name).read_bytes()))
         model.load_state_dict(state)
         curves, seconds = json.loads(notes["curves"]), float(notes["seconds"])
-        where = "trained beforehand, on one core"
-    size = sum(p.numel() for p in model.parameters())
-    print(f"{size:,} parameters, {where}: {seconds:.0f} s of computing")
+        where = "trained beforehand"
+    print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
+    print(f"{where}: {seconds:.0f} s, one core")
     return curves, seconds
 
 
@@ -65,8 +65,8 @@ def load_or_measure(name: str, measure: Callable[[], Any], again: bool = False) 
         seconds, where = time.process_time() - began, "measured here"
     else:
         kept = json.loads(MEASUREMENTS.read_text(encoding="utf-8"))[name]
-        found, seconds, where = kept["found"], kept["seconds"], "measured beforehand, on one core"
-    print(f"{where}: {seconds:.0f} s of computing")
+        found, seconds, where = kept["found"], kept["seconds"], "measured beforehand"
+    print(f"{where}: {seconds:.0f} s, one core")
     return found
 
 

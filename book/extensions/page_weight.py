@@ -17,7 +17,7 @@ from pathlib import Path
 
 import tinycss2
 from page_fixes import GLUED
-from panels import panels
+from panels import panels, view
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
@@ -78,6 +78,7 @@ PIECE = re.compile(r'<span class="(\w+)">([^<]*)</span>|<span></span>|([^<]+)')
 COLOURS = re.compile(r"\.highlight ?(?:\.(\w+) )?\{([^}]*)\}")
 COLOUR = re.compile(r"(?<!-)color: *(#\w+)")
 ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
+TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
 NO_TEXT = re.compile(r"<(math|script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
 WORDS = re.compile(r"[A-Za-z_][\w-]*")
@@ -263,22 +264,16 @@ def _image(match: re.Match, pictures: Path) -> str:
 def _parts(address: str, pictures: Path, size: tuple[int, int], caption: str) -> str:
     """The panels of a wide figure, for phones, each under its name in the caption."""
     parts = panels(pictures / Path(address).name, PHONE * 3 / 4)
-    columns = sum(held for _, held in parts)
+    columns = sum(part.held for part in parts)
     if len(parts) < 2:
         return ""
     names = iter([] if columns != 3 else ["left", "middle", "right"])
     if "middle" not in caption.lower() and len(parts) == 2:
-        names, parts = iter(["left", "right"]), [(part, 1) for part, _ in parts]
+        names, parts = iter(["left", "right"]), [part._replace(held=1) for part in parts]
     shown = ""
-    for (left, right), held in parts:
-        width = (right - left) * 4 / 3
-        side = ", ".join(islice(names, held)) if SIDES.search(caption) else ""
-        shown += (
-            f'<span class="panel" data-side="{side}"><span style="width: {width:.0f}px; '
-            f'aspect-ratio: {width:.0f} / {size[1]}"><img alt="" src="{address}" '
-            f'style="width: {size[0] / width:.2%}; left: {-left * 4 / 3 / width:.2%}" '
-            'loading="lazy" decoding="async" /></span></span>'
-        )
+    for part in parts:
+        side = ", ".join(islice(names, part.held)) if SIDES.search(caption) else ""
+        shown += f'<span class="panel" data-side="{side}">{view(part, address, size)}</span>'
     return shown
 
 
@@ -295,7 +290,7 @@ def _size(path: Path) -> tuple[int, int] | None:
 
 
 def describe(page: str) -> str:
-    """The first sentences of a page's text, for search engines and link previews."""
+    """The first sentences of a page's text, or its title: for search engines and previews."""
     article = ARTICLE.search(page)
     for paragraph in PARAGRAPH.findall(article[0] if article else ""):
         text = " ".join(html.unescape(NO_TEXT.sub("", paragraph)).split())
@@ -303,7 +298,8 @@ def describe(page: str) -> str:
             if len(text) <= DESCRIPTION:
                 return text
             return text[:DESCRIPTION].rsplit(" ", 1)[0].rstrip(" ,;:") + " …"
-    return ""
+    title = TITLE.search(page)
+    return html.unescape(title[1]) if title else ""
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:

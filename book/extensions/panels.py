@@ -1,7 +1,8 @@
 """The panels of a figure, for screens that are too narrow for all of them side by side.
 
 A figure of matplotlib's is cut where nothing of it stands, from top to bottom, and its parts are
-shown one below the other. They are views of one file, which is loaded once.
+shown one below the other. They are views of one file, which is loaded once. A panel that shares
+the numbers or the label of an axis with one further left shows them as well: a view of these.
 """
 
 import re
@@ -9,6 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from math import cos, radians, sin
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,12 +20,46 @@ TRANSFORM = re.compile(r"(\w+)\(([^)]*)\)")
 NUMBER = re.compile(r"-?[\d.]+(?:e-?\d+)?")
 EDGE = 2.0  # points
 
-Interval = tuple[float, float]
 Named = dict[str | None, ET.Element]
 
 
-def panels(path: Path, widest: float) -> list[tuple[Interval, int]]:
-    """Left and right edge, in points, of each part, and how many panels side by side it has.
+class Box(NamedTuple):
+    """A part of a picture, in points from its upper left corner."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+
+class Axis(NamedTuple):
+    """The vertical axis of a panel: where it is, how many ticks it has, what is written at it."""
+
+    panel: Box
+    ticks: int
+    words: list[str]
+    numbers: Box | None
+    label: Box | None
+
+
+class Part(NamedTuple):
+    """Some panels: their edges, how many, and what they show of a panel further left.
+
+    Each such box moves to the right by so many points.
+    """
+
+    left: float
+    right: float
+    held: int
+    borrowed: list[tuple[Box, float]]
+
+    @property
+    def start(self) -> float:
+        return min([self.left, *(box.left + step for box, step in self.borrowed)])
+
+
+def panels(path: Path, widest: float) -> list[Part]:
+    """The parts of a figure.
 
     Neighbours share a part where they are no wider than `widest` together, or one is as small as
     a scale of colours.
@@ -33,21 +69,62 @@ def panels(path: Path, widest: float) -> list[tuple[Interval, int]]:
     if figure is None:
         return []
     named = {e.get("id"): e for e in root.iter() if e.get("id")}
-    parts: list[tuple[Interval, int]] = []
+    axes = sorted(filter(None, (_axis(child, named) for child in figure)))
+    parts: list[Part] = []
     for left, right in _columns(figure, named):
         panel = int(right - left > widest / 4)  # else letters, or a scale
-        if parts and (not panel or not parts[-1][1] or right - parts[-1][0][0] <= widest):
-            parts[-1] = (parts[-1][0][0], right), parts[-1][1] + panel
+        if parts and (not panel or not parts[-1].held or right - parts[-1].start <= widest):
+            parts[-1] = parts[-1]._replace(right=right, held=parts[-1].held + panel)
         else:
-            parts.append(((left, right), panel))
-    return [((left - EDGE, right + EDGE), held) for (left, right), held in parts]
+            parts.append(Part(left, right, panel, _borrowed(axes, left, right)))
+    return parts
 
 
-def _columns(figure: ET.Element, named: Named) -> list[Interval]:
+def view(part: Part, address: str, size: tuple[int, int]) -> str:
+    """A part of a picture, `size` CSS pixels large, as HTML."""
+    whole, height = (length * 3 / 4 for length in size)
+    wide = part.right - part.start + 2 * EDGE
+    layers = ""
+    for box, step in [(Box(part.left, part.right, 0, height), 0.0), *part.borrowed]:
+        left, right = (box.left - EDGE) / whole, 1 - (box.right + EDGE) / whole
+        top, bottom = (box.top - EDGE) / height, 1 - (box.bottom + EDGE) / height
+        cut = f"; clip-path: inset({top:.2%} {right:.2%} {bottom:.2%} {left:.2%})"
+        layers += (
+            f'<img alt="" src="{address}" style="width: {whole / wide:.2%}; '
+            f'left: {(step + EDGE - part.start) / wide:.2%}{cut if part.borrowed else ""}" '
+            'loading="lazy" decoding="async" />'
+        )
+    room = f"width: {wide * 4 / 3:.0f}px; aspect-ratio: {wide * 4 / 3:.0f} / {size[1]}"
+    return f'<span style="{room}">{layers}</span>'
+
+
+def _axis(axes: ET.Element, named: Named) -> Axis | None:
+    for axis in axes:
+        ticks = [child for child in axis if child.get("id", "").startswith("ytick")]
+        if ticks and (panel := _box(axes[:1], named)):
+            numbers = [e for tick in ticks for e in tick if e.get("id", "").startswith("text")]
+            label = [e for e in axis if e.get("id", "").startswith("text")]
+            words = [use.get(HREF, "") for e in numbers for use in e.iter(f"{SVG}use")]
+            return Axis(panel, len(ticks), words, _box(numbers, named), _box(label, named))
+    return None
+
+
+def _borrowed(axes: list[Axis], left: float, right: float) -> list[tuple[Box, float]]:
+    """What the first panel of each row lacks, and how far to the left of it that is written."""
+    rows = {(a.panel[2:], a.ticks): a for a in reversed(axes) if left <= a.panel.left <= right}
+    found = []
+    for row, axis in rows.items():
+        lender = next(a for a in axes if (a.panel[2:], a.ticks) == row)
+        if not axis.label and axis.words in ([], lender.words):
+            lent = (lender.label, None if axis.words else lender.numbers)
+            found += [(box, axis.panel.left - lender.panel.left) for box in lent if box]
+    return found
+
+
+def _columns(figure: ET.Element, named: Named) -> list[tuple[float, float]]:
     """From where to where each column of axes goes, with its letters; what overlaps is one."""
-    columns: list[Interval] = []
-    all_shapes = (_extents(child, np.eye(3), (-np.inf, np.inf), named) for child in figure[1:])
-    for left, right in sorted(_whole(shapes) for shapes in map(list, all_shapes) if shapes):
+    columns: list[tuple[float, float]] = []
+    for left, right, *_ in sorted(filter(None, (_box([child], named) for child in figure[1:]))):
         if columns and left <= columns[-1][1]:
             columns[-1] = columns[-1][0], max(columns[-1][1], right)
         else:
@@ -55,14 +132,20 @@ def _columns(figure: ET.Element, named: Named) -> list[Interval]:
     return columns
 
 
-def _whole(intervals: list[Interval]) -> Interval:
-    return min(left for left, _ in intervals), max(right for _, right in intervals)
+def _box(elements: list[ET.Element], named: Named) -> Box | None:
+    """What all shapes of these take up, together."""
+    whole = (-np.inf, np.inf)
+    shapes = [box for e in elements for box in _extents(e, np.eye(3), whole, named)]
+    if not shapes:
+        return None
+    left, right, top, bottom = zip(*shapes, strict=True)
+    return Box(min(left), max(right), min(top), max(bottom))
 
 
 def _extents(
-    element: ET.Element, outer: np.ndarray, clip: Interval, named: Named
-) -> Iterator[Interval]:
-    """From where to where, across the picture, each shape is seen."""
+    element: ET.Element, outer: np.ndarray, clip: tuple[float, float], named: Named
+) -> Iterator[Box]:
+    """Where in the picture each shape is seen; cut off at the left and right edge of its panel."""
     if element.tag == f"{SVG}defs":
         return
     matrix = outer @ _matrix(element.get("transform", ""))
@@ -70,19 +153,17 @@ def _extents(
         edge = named[clipped[5:-1]][0]
         left = float(edge.get("x", 0))
         clip = left, left + float(edge.get("width", 0))
-    xs: list[float] = []
+    points = np.empty((0, 2))
+    x, y, width, height = (float(element.get(n, 0)) for n in ("x", "y", "width", "height"))
     if element.tag == f"{SVG}use":
-        moved = matrix @ _moved(float(element.get("x", 0)), float(element.get("y", 0)))
-        yield from _extents(named[element.get(HREF, "")[1:]], moved, clip, named)
+        yield from _extents(named[element.get(HREF, "")[1:]], matrix @ _moved(x, y), clip, named)
     elif element.tag == f"{SVG}path":
         points = np.reshape([float(n) for n in NUMBER.findall(element.get("d", ""))], (-1, 2))
-        xs = [*(matrix[0, :2] @ points.T + matrix[0, 2])]
     elif element.tag == f"{SVG}image":
-        left = float(element.get("x", 0))
-        edges = left, left + float(element.get("width", 0))
-        xs = [matrix[0, 0] * x + matrix[0, 2] for x in edges]
-    if xs and max(xs) >= clip[0] and min(xs) <= clip[1]:
-        yield max(min(xs), clip[0]), min(max(xs), clip[1])
+        points = np.array([[x, y], [x + width, y + height]])
+    xs, ys = matrix[:2, :2] @ points.T + matrix[:2, 2:]
+    if xs.size and xs.max() >= clip[0] and xs.min() <= clip[1]:
+        yield Box(max(xs.min(), clip[0]), min(xs.max(), clip[1]), ys.min(), ys.max())
     for child in element:
         yield from _extents(child, matrix, clip, named)
 

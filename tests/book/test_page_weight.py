@@ -84,3 +84,10 @@ def test_a_theme_that_has_changed_stops_the_build_and_is_left_as_it_is(tmp_path,
     with pytest.raises(ExtensionError, match="theme.js has changed"):
         page_weight._spare(script)
     assert script.read_text(encoding="utf-8") == text
+
+
+def test_a_page_without_a_paragraph_is_described_by_its_title():
+    head = "<head><title>Search &amp; find</title></head>"
+    assert page_weight.describe(f"{head}<article><p>Short.</p></article>") == "Search & find"
+    long = "A paragraph that says in a few words what this page has to show."
+    assert page_weight.describe(f"{head}<article><p>{long}</p></article>") == long

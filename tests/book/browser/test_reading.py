@@ -54,8 +54,10 @@ FIGURES = """async () => {
     for (const part of parts) {
       const cut = part.getBoundingClientRect();
       const all = part.firstElementChild.getBoundingClientRect();
+      const clip = getComputedStyle(part.firstElementChild).clipPath.match(/([\\d.]+)%\\)/);
+      const left = Math.max(cut.left - all.left, (clip ? clip[1] / 100 : 0) * all.width);
       const scale = cut.height > 40 ? width / all.width : 0;
-      pen.clearRect((cut.left - all.left) * scale, 0, cut.width * scale, height);
+      pen.clearRect(left * scale, 0, (cut.right - all.left - left) * scale, height);
     }
     const columns = new Set();
     pen.getImageData(0, 0, width, height).data.forEach((value, i) => {

@@ -99,7 +99,7 @@ export function start({ figure, data, part, controls }) {
     words.forEach((text, i) => {
       text.textContent = steps[i]?.word ?? "";
       text.setAttribute("font-weight", i === at ? "bold" : "normal");
-      text.setAttribute("opacity", i <= at ? 1 : 0.35);
+      text.setAttribute("opacity", i <= at ? 1 : 0.65);
     });
     bars.forEach((bar, k) => {
       const [box, said] = bar.children;
