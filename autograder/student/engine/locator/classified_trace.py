@@ -68,7 +68,7 @@ class ClassifiedTrace:
     def status(self, event: Event, mark: KeyUse | None) -> str:
         found = event.signature
         arrays = [i for i in event.sources if self.events[i].signature is not None]
-        by_chance = found and found.even and not found.plain and math.prod(found.shape) > 1
+        by_chance = self.recorder.training and found and found.even and not found.plain
         if mark is not None and not (
             by_chance and any(self.statuses[i] == UNKNOWN for i in arrays)
         ):
