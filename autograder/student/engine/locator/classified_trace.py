@@ -222,7 +222,8 @@ class ClassifiedTrace:
         """Whether a loop computes it of the inputs alone: where it goes row by row, it has numbers
         that answers without this loop have not."""
         arrays = self.arrays(i)
-        given = all(self.statuses[j] == GIVEN or self.is_read(j) for j in arrays)
+        cut = kind_of(self.events[i].site.operation) == "form"
+        given = all(self.statuses[j] == GIVEN or not cut and self.is_read(j) for j in arrays)
         looped = self.in_a_loop(i) or self.is_comprehended(i)
         return bool(arrays) and given and self.is_repeated(i) and looped
 
