@@ -92,6 +92,7 @@ def _masked(draw: Draw) -> list[Run]:
     keys, and all heads share it. What is forbidden gets weight 0, and the others share all of it.
     """
     run, other = _attention(draw, 8, 6, 4), _attention(draw, 6, 7, 3)
+    itself = tensor(np.eye(4, dtype=bool))
     return [
         run.then(*_two(draw, 2, 3, 4, 8, 6), tensor(random_mask(draw, 2, 1, 1, 4))),
         run.then(*_two(draw, 2, 4, 4, 8, 6), mask=tensor(random_mask(draw, 2, 1, 4, 4))),
@@ -99,6 +100,8 @@ def _masked(draw: Draw) -> list[Run]:
         other.then(*_two(draw, 2, 4, 4, 6, 7), causal(4)),
         other.then(*_two(draw, 2, 3, 4, 6, 7), tensor(random_mask(draw, 3, 4))),
         other.then(*_two(draw, 2, 2, 3, 6, 7), tensor(random_mask(draw, 3))),
+        # Where a forbidden score is a low number, these are lower.
+        run.then(*(tensor(1000 * a.data, "float32") for a in _two(draw, 2, 4, 4, 8, 6)), itself),
     ]
 
 

@@ -77,6 +77,8 @@ def _masked(draw: Draw) -> list[Run]:
         run.then(draw.tensor(2, 4, 8), mask=tensor(random_mask(draw, 2, 1, 1, 4))),
         other.then(draw.tensor(2, 3, 6), tensor(random_mask(draw, 2, 3, 3, 3))),
         other.then(draw.tensor(2, 4, 6), tensor(random_mask(draw, 2, 1, 4, 4))).as_views(),
+        # Where a forbidden score is a low number, these are lower.
+        run.then(draw.tensor(2, 4, 8, scale=1000.0), tensor(np.eye(4, dtype=bool))),
     ]
 
 

@@ -6,15 +6,19 @@ TRUST BOUNDARY. As in `locate`.
 import ast
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import values_wanted
 from autograder.student.engine.locator.instrument import Node, Site, last_name
 from autograder.student.engine.locator.known_values import KeyUse, KnownValues, bucket, kind_of
-from autograder.student.engine.locator.signatures import ValueSignature, signature
-from autograder.student.engine.locator.trace import Event, TraceRecorder
+from autograder.student.engine.locator.leaves import leaves_of
+from autograder.student.engine.locator.signatures import (
+    ValueSignature,
+    merely_reshaped,
+    signature,
+)
+from autograder.student.engine.locator.trace import Event, TraceRecorder, span
 from autograder.student.engine.runs import Record, Run
 
 GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN = "given", "known", "reordered", "multiple", "unknown"
@@ -63,9 +67,12 @@ class ClassifiedTrace:
 
     def status(self, event: Event, mark: KeyUse | None) -> str:
         found = event.signature
-        if mark is not None:
-            return KNOWN
         arrays = [i for i in event.sources if self.events[i].signature is not None]
+        by_chance = self.recorder.training and found and found.even and not found.plain
+        if mark is not None and not (
+            by_chance and any(self.statuses[i] == UNKNOWN for i in arrays)
+        ):
+            return KNOWN
         if found and found.even and event.site.operation in _OF_ONE_NUMBER:
             arrays = []
         settled = all(self.statuses[i] in SETTLED for i in (arrays if found else event.sources))
@@ -78,8 +85,12 @@ class ClassifiedTrace:
         if settled and arrays:
             if self.is_selection(event, found, arrays) or event.site.operation in _SELECTING:
                 return GIVEN
-            if found.binary and event.site.operation in _NEGATED:  # which says the same
-                return GIVEN
+            told = self.events[arrays[0]].signature
+            compared = event.site.operation == "Compare" and len(arrays) == 1 and not found.even
+            if found.binary and (
+                event.site.operation in _NEGATED or compared and told is not None and told.binary
+            ):
+                return GIVEN  # it says the same
         if 0 < found.scale < _ROUNDING * max((self.scale(i) for i in arrays), default=0.0):
             return GIVEN  # what is left of numbers that cancel: it differs in right answers, too
         if len(arrays) == 1 and merely_reshaped(found, self.events[arrays[0]].signature):
@@ -159,7 +170,8 @@ class ClassifiedTrace:
         mark, found = self.marks[j], self.events[j].signature
         if mark is None or found is None or not mark.followed:
             return False
-        if self.events[i].site.operation in (*_OF_ITS_FORM, *_IDLE):
+        operation = self.events[i].site.operation
+        if operation in (*_OF_ITS_FORM, *_IDLE) or kind_of(operation) == "sign":
             return False
         key = self.known.key(found)
         assert key is not None  # it has a mark
@@ -210,8 +222,17 @@ class ClassifiedTrace:
         """Whether a loop computes it of the inputs alone: where it goes row by row, it has numbers
         that answers without this loop have not."""
         arrays = self.arrays(i)
-        given = all(self.statuses[j] == GIVEN for j in arrays)
-        return bool(arrays) and given and self.is_repeated(i) and self.in_a_loop(i)
+        cut = kind_of(self.events[i].site.operation) == "form"
+        given = all(self.statuses[j] == GIVEN or not cut and self.is_read(j) for j in arrays)
+        looped = self.in_a_loop(i) or self.is_comprehended(i)
+        return bool(arrays) and given and self.is_repeated(i) and looped
+
+    def is_read(self, i: int) -> bool:
+        """Whether an array is an input, or a part of one."""
+        site = self.events[i].site
+        part = kind_of(site.operation) in ("form", "order") and self.events[i].sources
+        read = site.kind in ("name", "attribute", "item") or part
+        return bool(read) and all(map(self.is_read, self.arrays(i)))
 
     def gives_nan(self, i: int) -> bool:
         """Whether there is a NaN in it, and none in what it was computed from."""
@@ -248,6 +269,15 @@ class ClassifiedTrace:
             {j for _, events in self.recorder.returned for j in events},
         )
         return event.wrote and event.site.owner == self.owner and event.sources[0] in returned
+
+    def of_a_selection(self, i: int) -> bool:
+        """Whether it is computed of numbers that an array picks out of another: others may be the
+        right ones."""
+        for j in self.arrays(i):
+            found, picked = self.events[j].signature, self.arrays(j)
+            if found and self.marks[j] is None and self.is_selection(self.events[j], found, picked):
+                return True
+        return False
 
     def in_place(self, i: int) -> bool:
         """Whether right answers have these numbers in another order, and nothing is done here that
@@ -286,6 +316,18 @@ class ClassifiedTrace:
             isinstance(site.node, ast.For | ast.While)
             and site.owner == here.owner
             and site.node.lineno < here.node.lineno <= site.node.end_lineno
+            for site in self.recorder.sites
+        )
+
+    def is_comprehended(self, i: int) -> bool:
+        """Whether a place stands in a comprehension."""
+        here = self.events[i].site
+        first, last = span(here.node)[:2], span(here.node)[2:]
+        return any(
+            isinstance(site.node, ast.ListComp | ast.GeneratorExp)
+            and site.owner == here.owner
+            and span(site.node)[:2] < first
+            and last < span(site.node)[2:]
             for site in self.recorder.sites
         )
 
@@ -337,30 +379,6 @@ class ClassifiedTrace:
 def _is_summing(node: Node) -> bool:
     """Whether a statement is such as `total += x`."""
     return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
-
-
-def merely_reshaped(found: ValueSignature, before: ValueSignature | None) -> bool:
-    """Whether axes of length 1 have come or gone, or leading axes have become one."""
-    if before is None or not replace(before, shape=found.shape).same(found):
-        return False
-    ours, theirs = found.shape, before.shape
-    rows = len(ours) < len(theirs) and ours[-1:] == theirs[-1:]
-    return rows or [n for n in ours if n != 1] == [n for n in theirs if n != 1]
-
-
-def reordered(found: ValueSignature, other: ValueSignature) -> bool:
-    """Whether two arrays hold the same numbers, in any order, and not all of them equal."""
-    return found.rich and not found.even and found.loose_key in other.loose_keys()
-
-
-def leaves_of(value: Value) -> Iterator[Value]:
-    if isinstance(value, tuple | list):
-        for item in value:
-            yield from leaves_of(item)
-    elif isinstance(value, dict):
-        yield from leaves_of([value[key] for key in sorted(value)])
-    else:
-        yield value
 
 
 def call_of_self(site: Site) -> bool:

@@ -20,13 +20,11 @@ from autograder.student.engine.locator.classified_trace import (  # fmt: skip
     UNKNOWN,
     ClassifiedTrace,
     call_of_self,
-    leaves_of,
-    merely_reshaped,
-    reordered,
 )
 from autograder.student.engine.locator.instrument import Site, last_name
 from autograder.student.engine.locator.known_values import made_bucket
-from autograder.student.engine.locator.signatures import signature
+from autograder.student.engine.locator.leaves import pairs_of
+from autograder.student.engine.locator.signatures import merely_reshaped, reordered, signature
 from autograder.student.engine.locator.trace import span
 
 
@@ -58,10 +56,7 @@ class Numbers(ClassifiedTrace):
         for value, expected in zip(self.record.values, self.wanted, strict=False):
             if compare(value, expected).passed:
                 continue
-            given, wanted = [*leaves_of(value)], [*leaves_of(expected)]
-            if len(given) != len(wanted):
-                wanted = [None] * len(given)
-            for one, other in zip(given, wanted, strict=True):
+            for one, other in pairs_of(value, expected):
                 if other is None or not compare(one, other).passed:
                     event = self.event_of(one)
                     if event is not None:
@@ -85,7 +80,7 @@ class Numbers(ClassifiedTrace):
         if event.site.kind == "name":  # nothing is computed there
             return None
         doubts = self.is_collected, self.nearly_right, self.numbers_pairs, self.of_one_row
-        doubts += self.in_place, self.does_well_elsewhere
+        doubts += self.in_place, self.does_well_elsewhere, self.of_a_selection
         self.unsure = any(doubt(turned) for doubt in doubts)
         if self.unsure:
             return None
@@ -132,7 +127,8 @@ class Numbers(ClassifiedTrace):
             shape = event.signature and event.signature.shape
             return Divergence(event.site, "order", up_to, str(shape))
         if self.odd(turned):
-            return self.multiple(turned)
+            found = self.multiple(turned)
+            return None if self.unsure else found
         filling = event.site.kind == "store" and self.is_repeated(turned)
         return Divergence(event.site, "filling" if filling else "astray", up_to)
 
@@ -153,6 +149,8 @@ class Numbers(ClassifiedTrace):
             if site.kind == "expression":
                 return Divergence(site, "missing")
         site = self.events[i].site
+        if any(self.events[j].site.operation == "arange" for j in self.arrays(i)):
+            self.unsure = True  # whole numbers are counted in any unit
         by_chance = isinstance(site.node, ast.Call) and site.operation not in MULTIPLYING
         return Divergence(site, "astray" if by_chance else "multiple", self.right_before(i))
 

@@ -18,10 +18,11 @@ import numpy as np
 from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import values_wanted
 from autograder.student.engine.compare import GRADIENT_FACTOR, compare
-from autograder.student.engine.locator.classified_trace import UNKNOWN, leaves_of
+from autograder.student.engine.locator.classified_trace import UNKNOWN
 from autograder.student.engine.locator.first_divergence import Divergence, Numbers
 from autograder.student.engine.locator.instrument import Node, Site, last_name
 from autograder.student.engine.locator.known_values import KnownValues, has_dtype
+from autograder.student.engine.locator.leaves import leaves_of
 from autograder.student.engine.locator.trace import TraceRecorder, span
 from autograder.student.engine.runs import Record, Run
 from autograder.student.engine.words import describe

@@ -15,7 +15,7 @@ import itertools
 import math
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -107,6 +107,20 @@ class ValueSignature:
     @property
     def _any_order(self) -> tuple[float, ...]:
         return _logarithm(self.scale), *self.loose
+
+
+def merely_reshaped(found: ValueSignature, before: ValueSignature | None) -> bool:
+    """Whether axes of length 1 have come or gone, or leading axes have become one."""
+    if before is None or not replace(before, shape=found.shape).same(found):
+        return False
+    ours, theirs = found.shape, before.shape
+    rows = len(ours) < len(theirs) and ours[-1:] == theirs[-1:]
+    return rows or [n for n in ours if n != 1] == [n for n in theirs if n != 1]
+
+
+def reordered(found: ValueSignature, other: ValueSignature) -> bool:
+    """Whether two arrays hold the same numbers, in any order, and not all of them equal."""
+    return found.rich and not found.even and found.loose_key in other.loose_keys()
 
 
 def signature(value: Value) -> ValueSignature | None:
