@@ -36,7 +36,7 @@ def test_a_turn_takes_as_many_positions_as_the_page_says(text):
             (0, 255),
             "In tokens of 512 numbers, a turn takes from about {} to about {} positions",
         ),
-        (64, (4, 8), "The arrows mark one turn in columns 8 and 16: {} positions, and {}."),
+        (64, (4, 8), "The bars mark one turn in columns 8 and 16: {} positions, and {}."),
     ):
         angles = torch.outer(torch.arange(3.0), 1e4 ** (-torch.arange(d // 2) * 2 / d))
         table = sinusoidal_encoding(3, d)

@@ -134,8 +134,7 @@ def jacobian_of_two() -> list:
     scores = torch.tensor([8.0, 0.0])
     softmax = functools.partial(torch.softmax, dim=0)
     jacobian = torch.autograd.functional.jacobian
-    slopes = [jacobian(softmax, scores / by)[0, 0].item() for by in (1, 8)]
-    return [[softmax(scores / 8)[0].item()], slopes]
+    return [[jacobian(softmax, scores / by)[0, 0].item() for by in (1, 8)]]
 
 
 @computes
