@@ -36,7 +36,7 @@ STEPS = (
     Step(r"scores $q \cdot k_j\,/\,\sqrt{d_k}$", (2,), "scores", "key", by_word=True),
     Step("mask", (4,), "masked", "key", by_word=True),
     Step("softmax", (1, 4), "weights", "key", by_word=True),
-    Step(r"average of $v_j$", (1, 3), "average", "value"),
+    Step("average of values", (1, 3), "average", "value"),
     Step(r"$\times\ W^O$", (3,), "attended", "value"),
     Step("add & norm", (6,), "norm1"),
     Step("feed-forward", (6,), "thought"),

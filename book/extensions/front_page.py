@@ -7,9 +7,10 @@
 
 The first door opens the essential path, the second everything. Times are computed: those of the
 path in `hours` and in `evenings`, one a chapter, those of `all`. The role `begin` links to the
-essential path of a chapter. A `front` without content is the explorable of chapter 7, taken from
-its page as it was run, with only what needs no explanation. The table is that of `intro.md`; each
-chapter's line also gets the hours that it takes and a place for what the reader has done.
+essential path of a chapter; so does the link to the next page, unless the reader has chosen. A
+`front` without content is the explorable of chapter 7, taken from its page as it was run, with
+only what needs no explanation. The table is that of `intro.md`; each chapter's line also gets the
+hours that it takes and a place for what the reader has done.
 """
 
 import html
@@ -33,9 +34,9 @@ DATES = 12
 CAPTION = (
     "<strong>Where a Transformer looks.</strong> This one, small enough to be trained in minutes, "
     "reads dates in many languages and writes them as year-month-day. Type or choose a date, and "
-    "click a character of what it writes: the darker a character of the source, the more it "
-    "counted. It runs in your browser, and nothing that you type leaves it. In chapter 7 you build "
-    "it."
+    "click a character of what it writes: the stronger the colour of a character of the source, "
+    "the more it counted. It runs in your browser, and nothing that you type leaves it. In chapter "
+    "7 you build it."
 )
 FIGCAPTION = re.compile(r"<figcaption>.*?</figcaption>", re.DOTALL)
 DATA = re.compile(r'(<script type="application/json">)(.*?)(</script>)', re.DOTALL)
@@ -208,6 +209,7 @@ def fill(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) 
     body = BEGIN.sub(lambda match: _begin(app, match), body)
     body = DOOR.sub(lambda match: open_doors(match[0]), body)
     context["body"] = with_progress(body.replace(SLOT, figure), rows)
+    context["next"] = {**context["next"], "link": context["next"]["link"] + "?path=begin"}
 
 
 def front_again(app: Sphinx, env) -> list[str]:

@@ -7,6 +7,7 @@ import re
 import pytest
 import torch
 
+from attention_by_hand.blocks import sinusoidal_encoding
 from benchmarks import distances
 
 pytestmark = pytest.mark.share(0)  # takes long
@@ -25,6 +26,24 @@ def stored():
 @pytest.fixture(scope="module")
 def text():
     return distances.PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.share(1)
+def test_a_turn_takes_as_many_positions_as_the_page_says(text):
+    for d, hands, told in (
+        (
+            512,
+            (0, 255),
+            "In tokens of 512 numbers, a turn takes from about {} to about {} positions",
+        ),
+        (64, (4, 8), "The bars mark one turn in columns 8 and 16: {} positions, and {}."),
+    ):
+        angles = torch.outer(torch.arange(3.0), 1e4 ** (-torch.arange(d // 2) * 2 / d))
+        table = sinusoidal_encoding(3, d)
+        torch.testing.assert_close(table[:, ::2], angles.sin())
+        turns = (2 * math.pi / angles[1, list(hands)]).tolist()
+        shown = [f"{round(turn, -4) or round(turn):,.0f}" for turn in turns]
+        assert told.format(*shown) in " ".join(text.split())
 
 
 def test_the_stored_result_is_of_every_way_and_of_all_seeds(page, stored):

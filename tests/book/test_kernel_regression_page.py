@@ -69,6 +69,12 @@ def test_the_lazy_answers_miss_by_what_the_page_says(run):
 
 
 @pytest.mark.share(0)
+def test_four_idle_columns_make_the_error_fifteen_times_as_large(printed):
+    most, least = numbers(r"\n0 +[\d.]+ to ([\d.]+).*?\n4 +([\d.]+) to", printed)
+    assert least >= 15 * most and "the error fifteen times as large, or more" in PAGE
+
+
+@pytest.mark.share(0)
 def test_lines_miss_by_what_the_page_prints_and_by_less_than_averages(run, printed):
     """By the formula that the hard problem asks for; and between neighbours, but for both ends."""
     straight, fitted = numbers(

@@ -149,14 +149,17 @@ def test_the_table_by_hand_has_the_numbers_of_the_picture():
     columns = zip(*[line[1:] for line in lines[2:]], strict=True)
     far, surely = [], []
     for found, cells in zip((MUDDY, CLOSED), columns, strict=True):
-        shown = [float(re.search(r"−?\d\.\d\d", cell)[0].replace("−", "-")) for cell in cells]
-        both, says, alike, weight, brings, others, average = shown
+        numbers = (re.search(r"−?\d\.\d\d", cell.split(" = ")[-1])[0] for cell in cells)
+        shown = [float(number.replace("−", "-")) for number in numbers]
+        both, says, alike, weight, brings, stop, others, average = shown
         first, shares = np.array(found["values"])[:, 0], np.array(found["weights"])
-        wanted = [first.sum() - first[3], first[3], first.mean(), shares[3], shares[3] * first[3]]
-        wanted += [shares @ first - wanted[-1], shares @ first]
+        parts = shares * first
+        wanted = [first.sum() - first[3], first[3], first.mean(), shares[3], parts[3], parts[4]]
+        wanted += [parts[:3].sum(), parts.sum()]
         assert shown == [round(number, 2) for number in wanted]
         assert (alike, brings) == (round((both + says) / 5, 2), round(weight * says, 2))
-        assert average == round(brings + others, 2)
+        assert average == round(brings + stop + others, 2)
+        assert f"{shares[4]:.3f} · {first[4]:.2f} = [[{stop:.2f}" in table
         far.append(((both + says) / 5, average))
         logits = STATE["output.weight"] @ np.mean(found["values"], 0) + STATE["output.bias"]
         assert logits.argmax() == np.argmax(found["answer"])
@@ -164,7 +167,7 @@ def test_the_table_by_hand_has_the_numbers_of_the_picture():
     (alike, apart) = (a - b for a, b in zip(*far, strict=True))
     assert f"come out {5 * alike:.2f}/5 = {alike:.2f} apart; with the weights, {apart:.2f}." in PAGE
     assert f"still be right, but only {surely[0]:.2f} and {surely[1]:.2f} sure instead" in PAGE
-    others = np.c_[MUDDY["weights"], np.array(MUDDY["values"])[:, 0]][[0, 1, 2, 4]]
+    others = np.c_[MUDDY["weights"], np.array(MUDDY["values"])[:, 0]][:3]
     terms = (f"{w:.2f} · {v:.2f}" if v > 0 else f"{w:.2f} · (−{-v:.2f})" for w, v in others)
-    assert f"The 0.35 is {' + '.join(terms)}, with weights that are not rounded" in PAGE
+    assert f"The −0.05 is {' + '.join(terms)}." in PAGE
     assert min(max(found["answer"]) for found in (MUDDY, CLOSED)) == pytest.approx(0.99, abs=0.005)

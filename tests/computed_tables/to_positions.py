@@ -131,10 +131,10 @@ def views_of_a_sentence() -> list:
 
 @computes
 def jacobian_of_two() -> list:
-    half, sure = torch.zeros(2), torch.tensor([0.98, 0.02]).log()
+    scores = torch.tensor([8.0, 0.0])
     softmax = functools.partial(torch.softmax, dim=0)
     jacobian = torch.autograd.functional.jacobian
-    return [[jacobian(softmax, scores)[0, 0].item()] for scores in (half, sure)]
+    return [[jacobian(softmax, scores / by)[0, 0].item() for by in (1, 8)]]
 
 
 @computes

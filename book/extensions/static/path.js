@@ -1,16 +1,17 @@
 // The essential path or everything: the reader's choice, at the head of a chapter or by a link with
-// `?path=short`, kept in the reader's own browser. Without this script, or until somebody chooses,
-// everything is there; evidence is folded for everybody. On the path one line (`.path-more`) opens
-// all that is folded before it; code only shows with everything.
+// `?path=short`, kept in the reader's own browser; `?path=begin` chooses the path if nobody has
+// chosen. Without this script, or until somebody chooses, everything is there; evidence is folded for
+// everybody. On the path one line (`.path-more`) opens all that is folded before it; code only shows
+// with everything.
 
 const KEY = "attention-by-hand-path";
 const root = document.documentElement;
 
-function kept() {
+function kept(otherwise = "whole") {
   try {
-    return localStorage.getItem(KEY) === "short" ? "short" : "whole";
+    return localStorage.getItem(KEY) ?? otherwise;
   } catch {
-    return "whole";
+    return otherwise;
   }
 }
 
@@ -102,7 +103,8 @@ if (slot) {
   slot.setAttribute("role", "group");
   slot.setAttribute("aria-label", "How much of this chapter to show");
   slot.append(...buttons.map(([, button]) => button));
-  const asked = new URLSearchParams(location.search).get("path");
+  let asked = new URLSearchParams(location.search).get("path");
+  if (asked === "begin") asked = kept("short");
   if (choices.some(([path]) => path === asked)) keep(asked);
   choose(asked === "short" ? asked : kept());
   reveal();

@@ -235,6 +235,18 @@ def test_who_is_told_to_begin_begins_on_the_essential_path(open_tab):
     )
 
 
+def test_the_next_page_is_the_essential_path_unless_the_reader_has_chosen(open_tab):
+    page = open_tab().open(FRONT)
+    choice = page.locator(".path-slot [aria-pressed=true]")
+    for chosen in ("Essential path", "Everything"):
+        page.locator("a.right-next").click()
+        page.wait_for_url(f"**/{PAGES['01']}?path=begin")
+        assert choice.inner_text().startswith(chosen)
+        page.locator(".path-slot button:has-text('Everything')").click()
+        page.go_back()
+    assert page.url.endswith(FRONT)
+
+
 def test_an_address_that_leads_nowhere_is_told_kindly(open_tab):
     tab = open_tab()
     page = tab.open("404.html")
