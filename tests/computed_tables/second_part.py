@@ -60,8 +60,18 @@ def how_far() -> list:
                     signal, torch.ones(1, 1, 3), padding=step, dilation=step
                 )
             row.append(int(signal[:, 0, 0].nonzero().max()))
-        rows.append([*row, 15])
+        rows.append(row)
     return rows
+
+
+@computes
+def a_context() -> list:
+    """By torch's attention, whose softmax has e in place of 2."""
+    states, scores = torch.tensor([[4.0, 0], [0, 4], [4, 8]]), torch.tensor([[0.0, 0, 1]])
+    eye, by_two = torch.eye(3), scores * torch.log(torch.tensor(2.0))
+    look = torch.nn.functional.scaled_dot_product_attention
+    weights, context = (look(by_two, eye, values, scale=1.0)[0] for values in (eye, states))
+    return [[*weights.tolist(), tuple(context.tolist())]]
 
 
 @computes
