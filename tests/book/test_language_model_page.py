@@ -182,7 +182,7 @@ def test_the_page_says_what_the_cache_of_a_large_model_takes():
 
 
 def test_after_training_the_page_s_model_is_behind_pairs_of_tokens_on_its_piece(stream):
-    assert "less than a third of the 8 bits of a byte, and is still behind pairs of tokens" in TEXT
+    assert "less than a third of the 8 bits of a byte." in TEXT
     (counted,) = page_functions("counted", Counter=Counter, math=math, np=np)
     known, piece = tuple(stream["train"]), tuple(stream["valid"][:4000])
     size = sum(stream["lengths"][i] for i in piece[1:])

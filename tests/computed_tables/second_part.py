@@ -154,7 +154,8 @@ def what_it_takes() -> list:
         operations = each * parameters * tokens
         days = timedelta(seconds=operations / 40e12) / timedelta(days=1)
         rows.append((operations / 1e18, days, held * parameters / 1024 / 1024))
-    return [*zip(*rows, strict=True)]
+    (whole, _, means), (half, *_) = rows  # the other numbers stand there
+    return [[whole, half], [means]]
 
 
 ADJECTIVES = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)]
