@@ -1,11 +1,12 @@
-"""The front page: two doors, how long they take, something to try, one table of the chapters.
+"""The front page: three doors, how long they take, something to try, one table of the chapters.
 
     ```{front}
     * [**{path}`hours 1-7`**](01_kernel_regression) The essential path.
+    * [**{path}`hours 8-12` more**](08_recurrence_convolution) Its second part.
     * [**All of it**](01_kernel_regression) Everything.
     ```
 
-The first door opens the essential path, the second everything. Times are computed: those of the
+The first two doors open the essential path, the third everything. Times are computed: those of the
 path in `hours` and in `evenings`, one a chapter, those of `all`. The role `begin` links to the
 essential path of a chapter. A `front` without content is the explorable of chapter 7, taken from
 its page as it was run, with only what needs no explanation. The table is that of `intro.md`; each
@@ -33,8 +34,8 @@ DATES = 12
 CAPTION = (
     "<strong>Where a Transformer looks.</strong> This one, small enough to be trained in minutes, "
     "reads dates in many languages and writes them as year-month-day. Type or choose a date, and "
-    "click a character of what it writes: the darker a character of the source, the more it "
-    "counted. It runs in your browser, and nothing that you type leaves it. In chapter 7 you build "
+    "click a character of what it writes: the stronger the colour of one in the source, the more "
+    "that counted. It runs in your browser, and nothing that you type leaves it. In chapter 7 you build "
     "it."
 )
 FIGCAPTION = re.compile(r"<figcaption>.*?</figcaption>", re.DOTALL)
@@ -133,9 +134,9 @@ def _begin(app: Sphinx, match: re.Match) -> str:
 
 
 def open_doors(doors: str) -> str:
-    """The doors, the first of which asks for the essential path and the second for everything."""
-    choices = iter(("short", "whole"))
-    return re.sub(r'(?<=\.html)(?=")', lambda _: f"?path={next(choices)}", doors, count=2)
+    """The doors, the first two of which ask for the essential path and the third for everything."""
+    choices = iter(("short", "short", "whole"))
+    return re.sub(r'(?<=\.html)(?=")', lambda _: f"?path={next(choices)}", doors, count=3)
 
 
 # --- the table of the chapters -------------------------------------------------------------------

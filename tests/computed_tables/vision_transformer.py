@@ -13,7 +13,8 @@ def cutting_up() -> list:
     patches = F.unfold(picture[None, None], kernel_size=2, stride=2)[0].T
     first, second, *rest = [[*row.tolist(), (row @ weights).item()] for row in patches]
     given = [first[4:], [*second[1:3], second[4]]]  # the other numbers stand there
-    return [*given, *rest, [(picture.flatten()[:4] @ weights).item()]]
+    left, right = rest
+    return [*given, left, right[4:], [(picture.flatten()[:4] @ weights).item()]]
 
 
 @computes
