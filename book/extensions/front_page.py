@@ -35,8 +35,8 @@ CAPTION = (
     "<strong>Where a Transformer looks.</strong> This one, small enough to be trained in minutes, "
     "reads dates in many languages and writes them as year-month-day. Type or choose a date, and "
     "click a character of what it writes: the stronger the colour of one in the source, the more "
-    "that counted. It runs in your browser, and nothing that you type leaves it. In chapter 7 you build "
-    "it."
+    "that counted. It runs in your browser, and nothing that you type leaves it. In chapter 7 you "
+    "build it."
 )
 FIGCAPTION = re.compile(r"<figcaption>.*?</figcaption>", re.DOTALL)
 DATA = re.compile(r'(<script type="application/json">)(.*?)(</script>)', re.DOTALL)
