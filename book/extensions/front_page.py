@@ -1,11 +1,12 @@
-"""The front page: two doors, how long they take, something to try, one table of the chapters.
+"""The front page: three doors, how long they take, something to try, one table of the chapters.
 
     ```{front}
     * [**{path}`hours 1-7`**](01_kernel_regression) The essential path.
+    * [**{path}`hours 8-12` more**](08_recurrence_convolution) Its second part.
     * [**All of it**](01_kernel_regression) Everything.
     ```
 
-The first door opens the essential path, the second everything. Times are computed: those of the
+The first two doors open the essential path, the third everything. Times are computed: those of the
 path in `hours` and in `evenings`, one a chapter, those of `all`. The role `begin` links to the
 essential path of a chapter; so does the link to the next page, unless the reader has chosen. A
 `front` without content is the explorable of chapter 7, taken from its page as it was run, with
@@ -134,9 +135,9 @@ def _begin(app: Sphinx, match: re.Match) -> str:
 
 
 def open_doors(doors: str) -> str:
-    """The doors, the first of which asks for the essential path and the second for everything."""
-    choices = iter(("short", "whole"))
-    return re.sub(r'(?<=\.html)(?=")', lambda _: f"?path={next(choices)}", doors, count=2)
+    """The doors, the first two of which ask for the essential path and the third for everything."""
+    choices = iter(("short", "short", "whole"))
+    return re.sub(r'(?<=\.html)(?=")', lambda _: f"?path={next(choices)}", doors, count=3)
 
 
 # --- the table of the chapters -------------------------------------------------------------------

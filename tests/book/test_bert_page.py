@@ -146,10 +146,12 @@ def test_what_the_page_says_of_maps_is_what_is_stored():
     relevance = least_and_most([run["relevance"] for run in falls])
     others = max(run[name] for run in falls for name in run if name != "relevance")
     forty = json.loads(MEASUREMENTS.read_text(encoding="utf-8"))["agreement"]["found"]["relevance"]
-    told = f"(The {statistics.mean(forty[1]):.2f} above is this page's model, a fourth training;"
-    assert f"relevance is best, but 0.3 is not much. {told} over {MADE['rows']} rows it" in words
+    told = (
+        f"(this page's model, a fourth training, by {statistics.mean(forty[1]):.2f}, over 40 rows"
+    )
+    assert f"{relevance} {told} as over {MADE['rows']})" in words
     assert {round(run["relevance"], 1) for run in falls} == {0.3}
-    assert f"agrees with the fall by {relevance}, and no other" in words
+    assert f"agrees with the fall by {relevance} (" in words
     assert f"at maps or at distances gets above {others:.2f}" in words
     rollout, ruler = (least_and_most([r[n] for r in moves]) for n in ("rollout", "nearness"))
     assert f"rollout agrees by {rollout}, nearness by {ruler}" in words
@@ -195,7 +197,9 @@ def test_what_the_page_says_of_the_probe_is_what_is_stored():
     said = "for {:.0f} to {:.0f}% of the letters, from untrained ones for {:.0f} to {:.0f}%"
     assert said.format(*ends) in words
     near = 100 * MADE["letters"]["letters up to 2 away"][1]
-    assert f"from the letters up to two away, without any model, for {near:.0f}%" in words
+    assert f"letters up to two away, without any model, tell it for {near:.0f}%" in words
+    mixed = {f"{100 * length:.0f}%" for _, length in MADE["mixed"]}
+    assert mixed == {"35%"} and "as many numbers as the encoder has, for 35%." in words
 
 
 @pytest.mark.parametrize("reach", [0, 1])

@@ -109,7 +109,7 @@ def test_what_all_patches_look_at_alike_is_as_far_whoever_asks(page):
 def test_what_the_page_says_of_letters_is_what_is_stored(page):
     row, column = np.divmod(np.arange(64), 8)
     down, across = (np.abs(np.subtract.outer(x, x)) for x in (row, column))
-    assert "positions side by side are alike, and so are those one above the other" in PAGE
+    assert "In the control, and before training, neighbours are no more alike than others." in PAGE
     assert (
         "farther apart in a row, positions are still somewhat alike, in a column they are not"
         in PAGE

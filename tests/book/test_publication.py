@@ -155,7 +155,11 @@ def test_a_path_takes_an_evening_a_chapter(minutes, told):
     assert front_page.evenings(minutes) == told
 
 
-def test_the_first_door_asks_for_the_essential_path_and_the_second_for_everything():
-    doors = '<ul><li><a href="01_x.html">a</a></li><li><a href="01_x.html">b</a></li></ul>'
+def test_the_first_two_doors_ask_for_the_essential_path_and_the_third_for_everything():
+    to = ("01_x.html", "08_y.html", "01_x.html")
+    doors = "<ul>" + "".join(f'<li><a href="{name}">a</a></li>' for name in to) + "</ul>"
     links = BeautifulSoup(front_page.open_doors(doors), "html.parser").find_all("a")
-    assert [a["href"] for a in links] == ["01_x.html?path=short", "01_x.html?path=whole"]
+    asked = [
+        f"{name}?path={path}" for name, path in zip(to, ("short", "short", "whole"), strict=True)
+    ]
+    assert [a["href"] for a in links] == asked

@@ -129,7 +129,7 @@ FILES = {
         "calls": "size_of fill_in",
         "data": "plain ids_of text_of framed rows_of windows gaps_of with_gaps word_lengths "
         "held_out_topics",
-        "drawing": "word print_errors agreement_panel label_ends",
+        "drawing": "word print_errors agreement_panel label_ends finish",
         "training": "Bert fit untrained trained learn filled one_by_one short_training mean_moves "
         "measure_outputs measure_replaced measure_probes",
         "wrong": "wrong_relevance",

@@ -24,6 +24,7 @@ def making_blanks() -> list:
         rows.append(["✓" if chosen[i] else "✗", read])
         if chosen[i]:
             rows[-1].append(-given[i].log2().item())
+    rows = rows[1:-1]  # the first and the last stand there
     labels = torch.where(torch.tensor(chosen), 0, -100)
     logits = torch.stack([given, 1 - given], -1).log2() * torch.log(torch.tensor(2.0))
     mean = F.cross_entropy(logits, labels).item() / torch.log(torch.tensor(2.0)).item()
@@ -45,7 +46,7 @@ def both_neighbours() -> list:
     for word, (_, left, _) in counts.items():
         shares = (Fraction(left, after), joint[word] * whole, joint[word] / total)
         rows.append([float(share) for share in shares])
-    return rows
+    return [rows[0][1:], rows[1][2:], rows[2][1:]]  # the other numbers stand there
 
 
 @computes
@@ -85,3 +86,14 @@ def without_a_head() -> list:
         [size(inner)], [size(last)], [3 * size(inner) + size(last)],
         [next(f for f in range(12) if f not in stay)], [next(f for f in stay if f > 4)],
     ]  # fmt: skip
+
+
+@computes
+def half_of_it_stays() -> list:
+    def halved(row: list[int], itself: int) -> list[Fraction]:
+        return [Fraction(w + (i == itself), 2) for i, w in enumerate(row)]
+
+    first = [halved([1, 0, 0], 0), halved([0, 0, 1], 1), halved([0, 0, 1], 2)]
+    last = halved([0, 1, 0], 0)
+    rollout = [sum(w * row[j] for w, row in zip(last, first, strict=True)) for j in range(3)]
+    return [[float(x) for x in row] for row in (rollout,)]  # the others stand there

@@ -60,8 +60,18 @@ def how_far() -> list:
                     signal, torch.ones(1, 1, 3), padding=step, dilation=step
                 )
             row.append(int(signal[:, 0, 0].nonzero().max()))
-        rows.append([*row, 15])
+        rows.append(row)
     return rows
+
+
+@computes
+def a_context() -> list:
+    """By torch's attention, whose softmax has e in place of 2."""
+    states, scores = torch.tensor([[4.0, 0], [0, 4], [4, 8]]), torch.tensor([[0.0, 0, 1]])
+    eye, by_two = torch.eye(3), scores * torch.log(torch.tensor(2.0))
+    look = torch.nn.functional.scaled_dot_product_attention
+    weights, context = (look(by_two, eye, values, scale=1.0)[0] for values in (eye, states))
+    return [[*weights.tolist(), tuple(context.tolist())]]
 
 
 @computes
@@ -98,7 +108,7 @@ def joined_pairs() -> list:
         counts = {word.replace(" ".join(best), "".join(best)): n for word, n in counts.items()}
         name = name.replace(" ".join(best), "".join(best))
         rows[-1].append(len(name.split()))
-    return [*rows, [len(["d", *name.split()])]]
+    return [*rows[1:], [len(["d", *name.split()])]]  # the first stands there
 
 
 @computes
@@ -144,7 +154,8 @@ def what_it_takes() -> list:
         operations = each * parameters * tokens
         days = timedelta(seconds=operations / 40e12) / timedelta(days=1)
         rows.append((operations / 1e18, days, held * parameters / 1024 / 1024))
-    return [*zip(*rows, strict=True)]
+    (whole, _, means), (half, *_) = rows  # the other numbers stand there
+    return [[whole, half], [means]]
 
 
 ADJECTIVES = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)]

@@ -1,7 +1,5 @@
 """The answers of chapter 11's tables to fill in, computed by other means than the author's."""
 
-from fractions import Fraction
-
 import torch
 import torch.nn.functional as F
 
@@ -15,7 +13,8 @@ def cutting_up() -> list:
     patches = F.unfold(picture[None, None], kernel_size=2, stride=2)[0].T
     first, second, *rest = [[*row.tolist(), (row @ weights).item()] for row in patches]
     given = [first[4:], [*second[1:3], second[4]]]  # the other numbers stand there
-    return [*given, *rest, [(picture.flatten()[:4] @ weights).item()]]
+    left, right = rest
+    return [*given, left, right[4:], [(picture.flatten()[:4] @ weights).item()]]
 
 
 @computes
@@ -26,17 +25,6 @@ def counting_tokens() -> list:
         _, numbers, patches = cut.shape
         rows.append([patches + 1, numbers, (patches + 1) ** 2])
     return rows[1:]  # the first stands there
-
-
-@computes
-def half_of_it_stays() -> list:
-    def halved(row: list[int], itself: int) -> list[Fraction]:
-        return [Fraction(w + (i == itself), 2) for i, w in enumerate(row)]
-
-    first = [halved([1, 0, 0], 0), halved([0, 0, 1], 1), halved([0, 0, 1], 2)]
-    last = halved([0, 1, 0], 0)
-    rollout = [sum(w * row[j] for w, row in zip(last, first, strict=True)) for j in range(3)]
-    return [[float(x) for x in row] for row in (first[1], last, rollout)]
 
 
 @computes

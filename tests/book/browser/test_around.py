@@ -177,10 +177,10 @@ def test_the_front_page_has_something_to_try_and_one_table(open_tab):
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
-def test_the_first_screen_says_what_for_whom_how_long_and_has_both_doors(open_tab, width, height):
+def test_the_first_screen_says_what_for_whom_how_long_and_has_all_doors(open_tab, width, height):
     page = open_tab(width).open(FRONT)
     page.set_viewport_size({"width": width, "height": height})
-    assert page.locator(".doors a").count() == 2
+    assert page.locator(".doors a").count() == 3
     # all that comes before the second section is within the first screen, nothing cut off
     first = page.locator("article section section").first.bounding_box()["y"]
     ends = page.locator("article section > :is(p, ul), .doors li").evaluate_all(
@@ -214,10 +214,11 @@ def test_the_pencil_begins_on_the_third_screen_and_code_comes_behind_it(
 
 def test_the_doors_open_the_essential_path_and_everything(open_tab):
     tab = open_tab()
-    for place, pressed in ((0, "Essential path"), (1, "Everything")):
+    doors = ((0, "Essential path", "01"), (1, "Essential path", "08"), (2, "Everything", "01"))
+    for place, pressed, chapter in doors:
         page = tab.open(FRONT)
         page.locator(".doors a").nth(place).click()
-        page.wait_for_url(f"**/{PAGES['01']}?path=*")
+        page.wait_for_url(f"**/{PAGES[chapter]}?path=*")
         choice = page.locator(".path-slot [aria-pressed=true]")
         assert choice.inner_text().startswith(pressed)
     page.goto(f"{tab.server}/{PAGES['02']}")

@@ -179,17 +179,14 @@ export function start({ figure, data, part, controls }) {
       element("rect", { x: 28, y: 32 + 22 * k, width: bar * share, height: 15, fill: "#0072B2" }),
       element("text", { x: 34 + bar * share, y: 44 + 22 * k }, share.toFixed(2)),
     ]);
-    const table = correlations.flatMap((both, w) => [
-      element("text", { x: 222, y: 66 + 22 * w }, ways[w][0]),
-      ...both.map((r, k) => {
-        const weight = w && k ? "bold" : "normal"; // the two that the chapter's question compares
-        return element("text", { x: 344 + 60 * k, y: 66 + 22 * w, "text-anchor": "end", "font-weight": weight }, number(r));
-      }),
-    ]);
+    const table = correlations.flatMap((r, w) => {
+      const weight = w ? "bold" : "normal"; // the two that the chapter's question compares
+      const at = { x: 404, y: 66 + 22 * w, "text-anchor": "end", "font-weight": weight };
+      return [element("text", { x: 222, y: at.y }, ways[w][0]), element("text", at, number(r))];
+    });
     const layer = `(${LOOKS[now.look].replace(" over heads", "")})`;
-    const heads = [[0, 18, "likeliest in the gap"], [222, 18, "agreement with how far"], [222, 40, "answer"], [222, 132, layer]]; // prettier-ignore
-    const columns = ["moves", "falls"].map((name, k) => element("text", { x: 344 + 60 * k, y: 40, "text-anchor": "end" }, name));
-    return [...heads.map(([x, y, text]) => element("text", { x, y }, text)), ...columns, ...bars, ...table];
+    const heads = [[0, 18, "likeliest in the gap"], [222, 18, "agreement with how far"], [222, 40, "the answer falls"], [222, 132, layer]]; // prettier-ignore
+    return [...heads.map(([x, y, text]) => element("text", { x, y }, text)), ...bars, ...table];
   }
 
   const number = (r) => (Number.isFinite(r) ? written(r) : "–");
@@ -213,13 +210,13 @@ export function start({ figure, data, part, controls }) {
     });
     const least = said[3] && said[3].scaled.indexOf(Math.min(...said[3].scaled));
     const against = said[3]?.scaled[least] < 0 ? ` Most against: ${spoken(answer.text[least])}, ${where(least, asked)}.` : "";
-    const agree = correlations.map((both, w) => `${ways[w][0]} ${number(both[1])}`);
+    const agree = correlations.map((r, w) => `${ways[w][0]} ${number(r)}`);
     const seen = `Attention is that of the ${LOOKS[now.look]}. `;
     return (
       `${missing}${count}Letter ${asked + 1} was ${spoken(answer.text[asked])}. The model says ${spoken(letter)} ` +
       `with ${share.toFixed(2)}, ${outcome}. ` +
       (answer.text.length > 1 ? `${seen}Largest: ${largest.join("; ")}.${against}` : "") +
-      (agree.length && number(correlations[0][1]) !== "–" ? ` Rank correlation with how far the answer falls: ${agree.join(", ")}.` : "")
+      (agree.length && number(correlations[0]) !== "–" ? ` Rank correlation with how far the answer falls: ${agree.join(", ")}.` : "")
     );
   }
 
@@ -237,7 +234,7 @@ export function start({ figure, data, part, controls }) {
     });
     const fall = said[3]?.others;
     const correlations = !fall ? [] : said.slice(0, 3).map(({ others }) =>
-      [fall.map(Math.abs), fall].map((moves) => (fall.length < FEWEST ? NaN : rank_correlation(others, moves)))); // prettier-ignore
+      fall.length < FEWEST ? NaN : rank_correlation(others, fall)); // prettier-ignore
     svg.setAttribute("viewBox", `0 0 406 ${8 + line * count + 150}`);
     part("names").replaceChildren(...names(count));
     part("lines").replaceChildren(...lines(gaps, asked, said));

@@ -107,7 +107,7 @@ export function start({ figure, data, part, controls }) {
       box.setAttribute("width", (70 * share).toFixed(1));
       said.textContent = `${token} ${share.toFixed(2)}`;
     });
-    part("darkest").textContent = `darkest = ${most.toFixed(2)}`;
+    part("most").textContent = `most = ${most.toFixed(2)}`;
     const best = looks.indexOf(most);
     const [token, share] = here.said[0];
     const one = cases[now.letter];

@@ -81,7 +81,7 @@ export function picture({ use, pictures, texts }) {
   return { svg: drawing(352, 342, text, parts.join("")), text };
 }
 
-export const first = { use: 0, pictures: 1, texts: 1000 };
+export const first = { use: 0, pictures: 1000, texts: 1000000 };
 
 export function start({ part, controls }) {
   const state = { ...first };

@@ -264,7 +264,7 @@ export function start({ figure, data, part, controls }) {
     drawCounts(sums);
     writes.forEach((one) => one.setAttribute("aria-disabled", full));
     const ended = ids.length > typed && ids.at(-1) === END ? "The text has ended" : "The sheet is full";
-    part("head").textContent = `the text; darker: what layer ${layer}, head ${head} looks at`;
+    part("head").textContent = `the text; tinted: what layer ${layer}, head ${head} looks at`;
     part("how").textContent = `next, at τ = ${temperature.toFixed(1)}, k = ${count(k)}, p = ${p}; filled: kept`;
     const seen = looks.map((look, i) => [look, i]).sort((a, b) => b[0] - a[0]).slice(0, 3); // prettier-ignore
     const text =
