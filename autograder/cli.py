@@ -13,9 +13,7 @@ import typer
 
 from autograder.gradebook import command_suggestions, fork_server
 from autograder.gradebook.course_file import read_course
-from autograder.judge.judge_file import as_json, verdicts_on
 from autograder.lms import commands
-from autograder.notebook.reading import UnusableFile
 from autograder.publishing.authors.commands import new, try_exercise
 from autograder.sandbox.bubblewrap import IsolationError
 from autograder.sandbox.device import require
@@ -68,6 +66,9 @@ def judge(
     cell_seconds: _CELL_SECONDS = None,
 ) -> None:
     """Judge files without a gradebook. Exit status: 0 for full marks, 1 for less, 2 if unusable."""
+    from autograder.judge.judge_file import as_json, verdicts_on
+    from autograder.notebook.reading import UnusableFile
+
     known = [e.name for slug in chapters() for e in exercises_of(slug)]
     unknown = [name for name in exercise or () if name not in known]
     if unknown:

@@ -1,5 +1,7 @@
 """Imports what judging and making pages need: the fork server does it, once for all it forks."""
 
+import atexit
+import os
 from contextlib import suppress
 from importlib import import_module
 
@@ -13,3 +15,5 @@ with without_collecting():
     with suppress(Exception):  # those who need it will say what is wrong
         for _slug in chapters():
             exercises_of(_slug)
+
+atexit.register(os._exit, 0)  # to take all this apart takes longer than to end
