@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from attention_by_hand import blocks
-from autograder.judge.verdicts import Cell, _built_on, judge_cells
+from autograder.judge.dependent_answers import _used_by
+from autograder.judge.verdicts import Cell, judge_cells
 from autograder.notebook.names import names_in
 from autograder.student.course import chapters, exercises_of, find_exercise
 from autograder.student.engine.verdict import CORRECT, CRASH
@@ -125,6 +126,6 @@ def test_what_an_answer_builds_on_is_read_from_the_cells():
         "def unrelated(x):\n    return gaussian_scores(x)",
     ]
     read = [names_in(cell) for cell in cells]
-    assert _built_on("answer", read) >= {"helper", "softmax"}
-    assert "gaussian_scores" not in _built_on("answer", read)
-    assert _built_on("helper", [names_in("def helper():\n    return globals()")]) is None
+    assert _used_by("answer", read) >= {"helper", "softmax"}
+    assert "gaussian_scores" not in _used_by("answer", read)
+    assert _used_by("helper", [names_in("def helper():\n    return globals()")]) is None

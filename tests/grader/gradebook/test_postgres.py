@@ -50,15 +50,26 @@ def course(tmp_path, release) -> Path:
     return new_course(tmp_path / "course", release, SCORES)
 
 
-def grader(course: Path, release: Path, db: str, name: str, bomb: int | None = None):
-    """A grader of its own: a fork that tells in a file whom it graded."""
+def grader(
+    course: Path, release: Path, db: str, name: str, bomb: int | None = None, together: int = 1
+):
+    """A grader of its own: a fork that tells in a file whom it graded.
+
+    After a submission it waits until as many graders as are `together` have graded one.
+    """
 
     def act() -> None:
         random = Random(name)
+
+        def wait(*_: object) -> None:
+            (course / f"{name}.begun").touch()
+            patience = time.monotonic() + 60
+            while len([*course.glob("*.begun")]) < together and time.monotonic() < patience:
+                time.sleep(0.01)
+            time.sleep(random.uniform(0, 0.05))
+
         with Bomb(bomb):
-            result = grade_quickly(
-                course, release, db=db, progress=lambda *_: time.sleep(random.uniform(0, 0.05))
-            )
+            result = grade_quickly(course, release, db=db, progress=wait)
         ours = [row.student for row in result.rows if not row.unchanged]
         (course / f"{name}.json").write_text(json.dumps(ours))
 
@@ -76,7 +87,7 @@ def once(course: Path, db: str) -> bool:
 @pytest.mark.share(0)
 def test_several_graders_at_once_grade_each_submission_exactly_once(course, release, db):
     names = ("one", "two", "three")
-    for child in [grader(course, release, db, name) for name in names]:
+    for child in [grader(course, release, db, name, together=2) for name in names]:
         assert child.end() == 0
     ours = [json.loads((course / f"{name}.json").read_text()) for name in names]
     assert sorted(sum(ours, [])) == sorted(SCORES)
