@@ -51,7 +51,7 @@ NO_MEASUREMENT = {
         "83.7": "of Wettig et al., with its source",
         "79.6": "of Devlin et al., with its source",
         "94.9": "of Devlin et al., with its source",
-        "95.9 %": "of Devlin et al., with its source",
+        "95.9": "of Devlin et al., with its source",
         "75.1": "of Devlin et al., with its source",
         "64.2": "of the code's README, with its source",
         "73.5": "of the code's README, with its source",
