@@ -190,12 +190,16 @@ def test_the_page_tells_what_the_other_code_found_after_more_steps():
 
 def test_what_the_page_says_of_the_probe_is_what_is_stored():
     words = " ".join((ROOT / "book" / "10_bert.md").read_text(encoding="utf-8").split())
-    trained, untrained = (
-        [100 * run[key][1] for run in RUNS] for key in ("probe", "probe, never trained")
+    said = (
+        "for {:.0f} to {:.0f}% of the rows. But training need not have taught it this: "
+        "untrained encoders have it for {:.0f} to {:.0f}%,",
+        "{:.0f} to {:.0f}% of the letters, from untrained ones for {:.0f} to {:.0f}%.",
     )
-    ends = [end for shares in (trained, untrained) for end in (min(shares), max(shares))]
-    said = "for {:.0f} to {:.0f}% of the letters, from untrained ones for {:.0f} to {:.0f}%"
-    assert said.format(*ends) in words
+    for k, told in enumerate(said):
+        shares = ([100 * run[x][k] for run in RUNS] for x in ("probe", "probe, never trained"))
+        assert told.format(*(end for each in shares for end in (min(each), max(each)))) in words
+    bag = 100 * MADE["letters"]["letters themselves"][0]
+    assert f"how often each letter occurs tells it for {bag:.0f}%." in words
     near = 100 * MADE["letters"]["letters up to 2 away"][1]
     assert f"letters up to two away, without any model, tell it for {near:.0f}%" in words
     mixed = {f"{100 * length:.0f}%" for _, length in MADE["mixed"]}

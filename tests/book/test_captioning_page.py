@@ -156,7 +156,11 @@ def test_without_the_mark_it_writes_the_bare_letter_and_without_the_letter_mostl
     assert np.mean(plain) > 0.9
     names = {glyph.name for glyph in glyphs()}
     assert "most are no name at all" in PAGE
-    assert np.mean([w in names for w in written(model, marks)]) < 0.5
+    said = written(model, marks)
+    assert np.mean([w in names for w in said]) < 0.5
+    assert "the mark is right in one picture of twenty" in PAGE
+    right = [w.partition(" WITH ")[2] == g.mark for w, g in zip(said, tried, strict=True)]
+    assert np.mean(right) == pytest.approx(0.05, abs=0.03)
 
 
 def test_what_the_page_says_of_looks_is_what_is_stored():
@@ -174,6 +178,8 @@ def test_what_the_page_says_of_looks_is_what_is_stored():
     said = f"{first['mark']:.2f} of its weights; its mean map of *other* pictures already has"
     assert "nearly five times as much as if it looked evenly" in PAGE
     assert 4.5 < first["mark"] / first["of the picture"] < 5
+    assert "of the first, a mean map of *other* pictures has three times as much there" in PAGE
+    assert first["mark, elsewhere"] / first["of the picture"] == pytest.approx(3, abs=0.2)
     assert f"{said} {first['mark, elsewhere']:.2f} there" in PAGE
     assert "About half of the first" in PAGE
     habit, lead = (first[key] - first["of the picture"] for key in ("mark, elsewhere", "mark"))
@@ -247,6 +253,8 @@ def test_what_the_page_says_of_finding_names_is_what_is_stored(model, unseen):
         ],
         "the contrastive loss ({}, which": [run["retrieval"] for run in whole_loss],
     }
+    fewest = min(at_1(run["retrieval"] for run in whole_loss))
+    assert f"first, of {round(100 / chance)}, for at least {fewest:.0f} in a hundred" in PAGE
     for words, found in searchers.items():
         ahead = 100 * (np.array([np.mean(one["at 1"]) for one in found]) - rival)
         assert abs(np.sign(ahead).sum()) == 3, "in each seed"
