@@ -237,7 +237,7 @@ def one_place_on() -> list:
     seen = np.tri(4).sum(1).astype(int).tolist()
     too_far = np.tri(4, k=1).sum(1).astype(int).tolist()
     sees = "✓" if text.index("well") < too_far[2] else "✗"
-    return [[seen[2], text[1:][2]], [too_far[2], sees], [text[2]]]
+    return [[seen[2]], [too_far[2], sees], [text[2]]]
 
 
 @computes
