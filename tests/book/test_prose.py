@@ -94,7 +94,10 @@ def known_otherwise() -> dict[str, dict[str, float]]:
             "4.4": mean(lead),
             "4.8": 2.776 * stdev(lead) / math.sqrt(5),
         },
-        "04_masking": {"4.7": 2 * 96 * 12_288 * 2 / 1e6},
+        "04_masking": {
+            "4.7": 2 * 96 * 12_288 * 2 / 1e6,
+            "27.25": (1 * 12 + 2 * 24 + 1 * 6 + 4 * 38) / 8,
+        },
         "05_positional_encoding": {
             "0.01": 10_000 ** (-2 / 4),
             "0.14": math.sin(3),

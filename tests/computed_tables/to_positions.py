@@ -125,8 +125,8 @@ def views_of_a_sentence() -> list:
     attend = torch.nn.functional.scaled_dot_product_attention
     outputs = attend(query[None], key[None], value[None])[0]
     grown = (query @ key.T).exp()
-    views = [query[1].item(), value[1].item()]
-    return [views, [grown[1, 0].item(), outputs[1].item()], [outputs[0].item()]]
+    views = [query[0].item()], [key[1].item(), value[1].item()]
+    return [*views, [grown[1, 0].item(), outputs[1].item()]]
 
 
 @computes
@@ -235,7 +235,9 @@ def no_future() -> list:
 def one_place_on() -> list:
     text = ["⟨bos⟩", "she", "sings", "well", "⟨eos⟩"]
     seen = np.tri(4).sum(1).astype(int).tolist()
-    return [[seen[i], text[1:][i]] for i in (1, 2)]
+    too_far = np.tri(4, k=1).sum(1).astype(int).tolist()
+    sees = "✓" if text.index("well") < too_far[2] else "✗"
+    return [[seen[2]], [too_far[2], sees], [text[2]]]
 
 
 @computes
