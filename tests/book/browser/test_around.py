@@ -229,11 +229,9 @@ def test_the_doors_open_the_essential_path_and_everything(open_tab):
 def test_who_is_told_to_begin_begins_on_the_essential_path(open_tab):
     page = open_tab().open(FRONT)
     unfold(page)
-    begins = page.locator("article p:has-text('egin') a[href*='01_']")
-    assert (
-        begins.evaluate_all("(all) => all.map((a) => a.getAttribute('href'))")
-        == ["01_kernel_regression.html?path=short"] * 2
-    )
+    links = page.locator("article p:has-text('egin') a[href*='01_']")
+    begins = links.evaluate_all("(all) => all.map((a) => a.getAttribute('href'))")
+    assert len(begins) >= 2 and {*begins} == {"01_kernel_regression.html?path=short"}
 
 
 def test_the_next_page_is_the_essential_path_unless_the_reader_has_chosen(open_tab):
