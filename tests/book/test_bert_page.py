@@ -235,6 +235,5 @@ def test_the_pages_model_agrees_as_far_over_as_many_rows_as_the_stored_ones(page
     model.load_state_dict(state)
     rows = page["test"][:: len(page["test"]) // MADE["rows"]][: MADE["rows"]]
     _, falls = page["agreement"](model.eval(), rows)["relevance"]
-    assert f"over {MADE['rows']} rows it has {falls.mean():.2f}, too" in (
-        ROOT / "book" / "10_bert.md"
-    ).read_text(encoding="utf-8")
+    text = (ROOT / "book" / "10_bert.md").read_text(encoding="utf-8")
+    assert f"by {falls.mean():.2f}, over 40 rows as over {MADE['rows']}" in text
