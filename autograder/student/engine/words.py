@@ -1,7 +1,7 @@
 """Values, calls and exceptions in words, for messages.
 
 TRUST BOUNDARY. When grading, what is described comes from a student's process. It is only data, of
-the kinds that `values.decode` builds, and is never asked to describe itself.
+the kinds that `values.decode` builds, and never describes itself.
 """
 
 import itertools
