@@ -161,8 +161,8 @@ def _refused(draw: Draw) -> list[Run]:
 
 
 def forms(layers: Mapping[str, Value]) -> dict[str, object]:
-    """What the dict holds: the names in the order of the alphabet, and what can be asked of an
-    nn.Linear."""
+    """What the dict holds: the names in the order of the alphabet, and what an
+    nn.Linear tells of itself."""
     found: dict[str, object] = {"names": sorted(layers)}
     for name in _LAYERS:
         layer = layers[name]
