@@ -29,6 +29,7 @@ from traitlets.config import Config
 
 from autograder.gradebook.feedback import CPU_SECONDS, MEMORY_MB, MarkedNotebook
 from autograder.judge.marks import show_verdicts
+from autograder.notebook.given_away import given_away
 from autograder.notebook.reading import CHECK
 from autograder.notebook.settings import configure
 from autograder.student.engine.verdict import Verdict
@@ -61,7 +62,7 @@ class Pages:
             "output_files_dir": f"{assignment}_files",
             "nbgrader": whose | total | {"late_penalty": marked.penalty},
         }
-        page, _ = self.exporter.from_notebook_node(notebook, resources)
+        page, _ = self.exporter.from_notebook_node(given_away(notebook), resources)
         return named(page, marked.verdicts)
 
 

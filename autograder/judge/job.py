@@ -24,6 +24,7 @@ from autograder.judge.dependencies import code_that_judges, digest_of
 from autograder.judge.judge_notebook import exercises_in, judge_notebook, show_outputs
 from autograder.judge.judgement import UNUSABLE, Judgement
 from autograder.judge.marks import show_verdicts
+from autograder.notebook.given_away import given_away
 from autograder.notebook.reading import UnusableFile, parse_notebook
 from autograder.notebook.rebuild import rebuild
 from autograder.sandbox.limits import Limits
@@ -125,7 +126,8 @@ def _shown(notebook: NotebookNode, judgement: Judgement) -> Outcome:
     """A judgement, and the notebook that shows it."""
     show_verdicts(notebook, judgement.verdicts)
     notebook, _ = LimitOutput().preprocess(notebook, {})
-    return Outcome(judgement, (nbformat.v4.writes(notebook) + "\n").encode(), socket.gethostname())
+    text = nbformat.v4.writes(given_away(notebook))
+    return Outcome(judgement, (text + "\n").encode(), socket.gethostname())
 
 
 def _without_outputs(notebook: NotebookNode) -> NotebookNode:

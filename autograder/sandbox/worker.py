@@ -93,9 +93,6 @@ class Recorder:
         error = {"output_type": "error", "ename": name[:200], "evalue": value[:2000]}
         self.outputs.append(error | {"traceback": text.splitlines()})
 
-    def has_error(self) -> bool:
-        return any(output["output_type"] == "error" for output in self.outputs)
-
     def finished(self) -> bytes:
         """The outputs as JSON."""
         if self.lost:
@@ -226,6 +223,7 @@ class Session:
         from autograder.student.engine.settings import as_fresh
         from autograder.student.engine.simulated_device import warm_up
         from autograder.student.engine.state import GlobalState
+        from autograder.student.engine.stub import is_stub
         from autograder.student.engine.values import MANY, MAX_BYTES, Recipe, encode
 
         def make(answer: object, run: Any, device: str, watch: list[str]) -> dict[str, object]:
@@ -242,9 +240,9 @@ class Session:
             warm_up()
         accompany_threads()
         # Taken now, before an answer can replace their modules.
-        self.make, self.unreadable, self.preserve_generators = make, unreadable, preserve_generators
+        self.make, self.unreadable, self.is_stub = make, unreadable, is_stub
+        self.preserve_generators, self.room = preserve_generators, MAX_BYTES
         self.encode, self.encode_results = encode, partial(encode, many=MANY)
-        self.room = MAX_BYTES
         with as_fresh():  # both take their readers of torch, which was imported after them
             GlobalState()
         self.block = lambda name, device: materialise(Recipe(name), device)
@@ -287,7 +285,8 @@ class Session:
         sys.modules[name] = shell.user_module
         result = shell.run_cell(request["source"], store_history=True)
         error = result.error_before_exec or result.error_in_exec
-        if error is not None and not self.recorder.has_error():  # it could not be shown
+        shown = any(output["output_type"] == "error" for output in self.recorder.outputs)
+        if error is not None and not shown:
             self.recorder.error(type(error).__name__, "", [type(error).__name__])
         return np.frombuffer(self.recorder.finished(), np.uint8)
 
@@ -299,19 +298,19 @@ class Session:
         return True
 
     def probe(self, request: Request) -> Iterator[dict[str, object] | None]:
-        """Make the runs of an answer, one for each record that is read; a single None where
-        its name is not defined."""
+        """Make an answer's runs, one for each record that is read; a lone None if it is missing."""
         if request["name"] not in self.shell.user_ns:
             yield None
             return
         answer, device = self.shell.user_ns[request["name"]], request["device"]
         self.probed[request["name"]] = answer
-        left = list(request["runs"])
+        left, record, stub = list(request["runs"]), dict[str, object](), self.is_stub(answer)
         try:
             with self.preserve_generators(), self.standing_in(request["instead"], device):
                 while left:
                     try:
-                        record = self.make(answer, left[0], device, request["watch"])
+                        if not (stub and record.get("raised")):  # or else all calls end alike
+                            record = self.make(answer, left[0], device, request["watch"])
                     except MemoryError:
                         raise
                     except BaseException as error:  # noqa: BLE001  (its result cannot be read)
@@ -327,10 +326,11 @@ class Session:
         """Where an answer goes astray: a hint, made by the student's side of the course alone."""
         from autograder.student import pointing
 
-        answer = self.probed.get(request["name"], self.shell.user_ns.get(request["name"]))
+        name, device = request["name"], request["device"]
+        answer = self.probed.get(name, self.shell.user_ns.get(name))
         try:
             pointing.SECONDS = request["budget"]
-            return pointing.pointer_on(answer, request["name"], request["device"])
+            return None if answer is None else pointing.pointer_on(answer, name, device)
         except Exception:  # noqa: BLE001  (whatever the answer has done to what is used here)
             return None
 

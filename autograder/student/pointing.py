@@ -51,7 +51,7 @@ from autograder.student.engine.runs import APPLY, KEPT, Aspect, Record, Run, Tri
 from autograder.student.engine.state import MEMORY
 from autograder.student.engine.verdict import CRASH, WRONG, Verdict, passes
 from autograder.student.engine.words import refuses_arguments
-from autograder.student.expected import expected_of, fixed_digest, fixed_runs
+from autograder.student.expected import fixed_digest, fixed_runs, reference_of
 from autograder.student.expected.fingerprints import same_runs
 from autograder.student.expected.paths import paths_of
 from autograder.student.table import first_row
@@ -225,9 +225,9 @@ def pointer_on(answer: Value, name: str, device: str = "cpu") -> str | None:
     slug, exercise = find_exercise(name)
     if not exercise.recorded:  # its answer is an input, which nothing leads astray
         return None
-    runs, entry = fixed_runs(exercise), expected_of(slug)[name]
+    runs, reference = fixed_runs(exercise), reference_of(slug, name)
     records = made_once(runs, lambda run: probe(answer, run, device))
-    expected = [[on_device(record, device) for record in row] for row in entry.reference]
+    expected = [[on_device(record, device) for record in row] for row in reference]
     verdict = decide(exercise, runs, records, expected, make=lambda run: probe(answer, run, device))
     return pointer(answer, verdict, runs, records, expected, device)
 

@@ -198,13 +198,15 @@ def head_of(message: bytes) -> int:
     return _HEADER.unpack_from(message)[0]
 
 
-def decode(message: bytes, most: float = MAX_ITEMS) -> Value:
+def decode(message: bytes, most: float = MAX_ITEMS, part: str | None = None) -> Value:
     """The value in a message: scalars, strings, tuples, lists, dicts, `Array`, `Opaque`.
 
-    Raises `WireError` for what `encode` would not have written, and for more than `most` values.
+    Of a dict, it may be what stands under one name, its `part`. Raises `WireError` for what
+    `encode` would not have written, and for more than `most` values.
     """
     try:
         tree, arrays = _open(message, most)
+        tree = tree if part is None else dict(tree["items"])[part]
         return _Decoder(arrays, most).value(tree, 0)
     except WireError:
         raise

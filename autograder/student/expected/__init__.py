@@ -89,6 +89,11 @@ def expected_of(slug: str) -> Entries[ExpectedValues]:
     return Entries(file_of(slug), ".bin", entry_from)
 
 
+def reference_of(slug: str, name: str) -> list[list[Record]]:
+    """The reference's records of an entry."""
+    return expected_of(slug).part(name, "reference", _rows)
+
+
 def entry_of(slug: str, exercise: Exercise) -> ExpectedValues:
     """An exercise's entry. One that is not recorded has empty records and no mistakes."""
     if exercise.recorded:

@@ -12,6 +12,7 @@ from autograder.student.engine.arrays import Value
 from autograder.student.engine.values import MAX_BYTES, decode, encode
 
 Entry = TypeVar("Entry")
+Part = TypeVar("Part")
 
 
 class Entries(Mapping[str, Entry], Generic[Entry]):
@@ -28,6 +29,10 @@ class Entries(Mapping[str, Entry], Generic[Entry]):
         if name not in self._known:
             self._known[name] = unpack(self._files[name].read_bytes(), self._read)
         return self._known[name]
+
+    def part(self, name: str, part: str, read: Callable[[Value], Part]) -> Part:
+        """What is read of one part of an entry: the others may take most of the time."""
+        return unpack(self._files[name].read_bytes(), read, part)
 
     def beginning(self, name: str) -> bytes:
         """The first bytes of an entry, uncompressed; the others are not read."""
@@ -48,10 +53,10 @@ def pack(tree: object) -> bytes:
     return lzma.compress(encode(tree, room=2 * MAX_BYTES), preset=9)
 
 
-def unpack(data: bytes, read: Callable[[Value], Entry]) -> Entry:
-    """The entry in the bytes of a file."""
+def unpack(data: bytes, read: Callable[[Value], Entry], part: str | None = None) -> Entry:
+    """The entry in the bytes of a file, or what is read of one `part` of its tree."""
     with _without_collections():
-        return read(decode(lzma.decompress(data), math.inf))
+        return read(decode(lzma.decompress(data), math.inf, part))
 
 
 @contextmanager

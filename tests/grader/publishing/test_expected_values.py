@@ -133,6 +133,13 @@ def test_what_a_mistake_gives_is_compared():
     assert not expected_values._same_entry(entry, wrong, runs)
 
 
+def test_the_reference_alone_is_read_as_the_entry_holds_it():
+    for exercise in exercises_with_expected(SLUG)[:2]:
+        entry = store.expected_of(SLUG)[exercise.name]
+        alone = replace(entry, reference=store.reference_of(SLUG, exercise.name))
+        assert store.dump(alone) == store.dump(entry)
+
+
 def test_an_entry_is_read_when_it_is_needed_and_only_then():
     read = []
 

@@ -112,6 +112,18 @@ def test_many_runs_go_in_one_message(worker):
 
 
 @pytest.mark.parametrize(
+    "body, times, raised",
+    [("raise NotImplementedError", 1, [True] * 4),
+     ("if x < 2: raise NotImplementedError\n    return x", 4, [True, True, False, False])],
+)  # fmt: skip
+def test_a_stub_is_called_once_and_no_answer_is(worker, body, times, raised):
+    worker.execute(f"calls = []\ndef f(x):\n    calls.append(x)\n    {body}")
+    records = worker.probe_all("f", [call(float(i)) for i in range(4)])
+    assert [bool(record.raised) for record in records] == raised
+    assert printed(worker.execute("print(len(calls))")) == f"{times}\n"
+
+
+@pytest.mark.parametrize(
     "body, name",
     [("raise ValueError('no')", "ValueError"), ("raise KeyboardInterrupt", "KeyboardInterrupt"),
      ("import sys; sys.exit()", "SystemExit"), ("raise MemoryError", "MemoryError"),
