@@ -232,6 +232,16 @@ def no_future() -> list:
 
 
 @computes
+def deep_at_38() -> list:
+    """Of *is* and *deep* under the causal mask, of *is* under one that reaches one key further."""
+    louder = np.where(PRICES == 30, 38, PRICES)
+    causal, further = (
+        [np.average(louder, weights=GROWN * row) for row in np.tri(4, k=k)] for k in (0, 1)
+    )
+    return [causal[2:], further[2:3]]
+
+
+@computes
 def one_place_on() -> list:
     text = ["⟨bos⟩", "she", "sings", "well", "⟨eos⟩"]
     seen = np.tri(4).sum(1).astype(int).tolist()
