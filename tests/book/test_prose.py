@@ -94,10 +94,7 @@ def known_otherwise() -> dict[str, dict[str, float]]:
             "4.4": mean(lead),
             "4.8": 2.776 * stdev(lead) / math.sqrt(5),
         },
-        "04_masking": {
-            "4.7": 2 * 96 * 12_288 * 2 / 1e6,
-            "27.25": (1 * 12 + 2 * 24 + 1 * 6 + 4 * 38) / 8,
-        },
+        "04_masking": {"4.7": 2 * 96 * 12_288 * 2 / 1e6},
         "05_positional_encoding": {
             "0.01": 10_000 ** (-2 / 4),
             "0.14": math.sin(3),
@@ -106,7 +103,13 @@ def known_otherwise() -> dict[str, dict[str, float]]:
             "1.00": math.cos(3 * 10_000 ** (-2 / 4)),
         },
         "06_residual_layernorm": {"5.77": math.sqrt(100 / 3)},
-        "07_transformer": {"0.007": 0.1 / 14, "0.69": math.log(2), "0.999": betas[1]},
+        "07_transformer": {
+            "0.007": 0.1 / 14,
+            "0.69": math.log(2),
+            "0.097": -math.log(0.9 + 0.1 / 14),
+            "4.94": math.log(14 / 0.1),
+            "0.999": betas[1],
+        },
         "08_recurrence_convolution": {"0.95": 1 / (1 + math.exp(-3))},
         "09_language_model": {
             "7.14": math.log(1257),

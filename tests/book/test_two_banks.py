@@ -165,7 +165,8 @@ def test_the_table_by_hand_has_the_numbers_of_the_picture():
         logits = STATE["output.weight"] @ np.mean(found["values"], 0) + STATE["output.bias"]
         assert logits.argmax() == np.argmax(found["answer"])
         surely.append(round(np.exp(logits).max() / np.exp(logits).sum(), 2))
-    (alike, apart) = (a - b for a, b in zip(*far, strict=True))
-    assert f"come out {5 * alike:.1f}/5 = {alike:.1f} apart; with the weights, {apart:.1f}." in PAGE
+    (plain, other), (muddy, closed) = zip(*far, strict=True)
+    near = f"averages are {plain:.1f} − {other:.1f} = {plain - other:.1f} apart; "
+    assert near + f"with the weights, {muddy:.1f} + {-closed:.1f} = {muddy - closed:.1f}." in PAGE
     assert f"still be right, but only {surely[0]:.2f} and {surely[1]:.2f} sure instead" in PAGE
     assert min(max(found["answer"]) for found in (MUDDY, CLOSED)) == pytest.approx(0.99, abs=0.005)

@@ -171,7 +171,7 @@ def who_and_how() -> list:
         weights = torch.softmax(keys[:, seen].sum(1) / math.sqrt(len(seen)), 0)
         columns.append([*weights.tolist(), *(weights @ values).tolist()])
     first, _, one = np.round(columns, 6).tolist()  # the second is given
-    return [[first[0], one[0]], [first[2], one[2]], [first[3], one[3]]]
+    return [[first[0]], [first[2], one[2]], [first[3], one[3]]]
 
 
 @computes
@@ -204,6 +204,13 @@ def same_letter() -> list:
 
 
 @computes
+def step_twice() -> list:
+    places, step = np.eye(4), np.eye(4, k=-1)
+    scores = places @ (places[3] @ step @ step)
+    return [[["sitting", "by", "her", "sister"][scores.argmax()]]]
+
+
+@computes
 def two_back() -> list:
     places = range(4)
     rows = [tuple(int(at == asked + 2) for at in places) for asked in places]
@@ -228,7 +235,17 @@ def three_words() -> list:
 
 @computes
 def no_future() -> list:
-    return [[np.average(PRICES[:n], weights=GROWN[:n])] for n in (1, 2, 3)]
+    return [[np.average(PRICES[:n], weights=GROWN[:n])] for n in (2, 3)]
+
+
+@computes
+def deep_at_38() -> list:
+    """Of *is* and *deep* under the causal mask, of *is* under one that reaches one key further."""
+    louder = np.where(PRICES == 30, 38, PRICES)
+    causal, further = (
+        [np.average(louder, weights=GROWN * row) for row in np.tri(4, k=k)] for k in (0, 1)
+    )
+    return [causal[2:], further[2:3]]
 
 
 @computes
@@ -256,8 +273,8 @@ def ten_calls() -> list:
     ]
     tokens, _, scores, kept = rows[-1]
     positions, new, all_scores, all_kept = map(sum, zip(*rows, strict=True))
-    assert all_scores == 385
-    return [[tokens, scores, kept], [positions, new, all_kept]]
+    assert (tokens, new, all_scores) == (10, 10, 385)
+    return [[scores, kept], [positions, all_kept]]
 
 
 @computes
