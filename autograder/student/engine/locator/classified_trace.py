@@ -104,8 +104,16 @@ class ClassifiedTrace:
             known = self.known.with_axes_kept(found) or self.known.with_axes_joined(found, axes)
             return KNOWN if known else REORDERED
         if self.known.multiple(found) and not self.known.nearly(found):
-            return MULTIPLE
+            return GIVEN if self.is_counted(event) else MULTIPLE
         return UNKNOWN
+
+    def is_counted(self, event: Event) -> bool:
+        """Whether it holds whole numbers, such as positions, which are counted in any unit."""
+        arrays = [self.events[i] for i in event.sources if self.events[i].signature is not None]
+        if not arrays:
+            return event.site.operation == "arange"
+        linear = kind_of(event.site.operation) in ("factor", "form", "kind")
+        return linear and len(arrays) == 1 and self.is_counted(arrays[0])
 
     def is_selection(self, event: Event, found: ValueSignature, arrays: Sequence[int]) -> bool:
         """Whether some numbers of an array are picked out by another array, as any answer may."""

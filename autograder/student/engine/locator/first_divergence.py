@@ -4,6 +4,7 @@ TRUST BOUNDARY. As in `locate`.
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -149,8 +150,6 @@ class Numbers(ClassifiedTrace):
             if site.kind == "expression":
                 return Divergence(site, "missing")
         site = self.events[i].site
-        if any(self.events[j].site.operation == "arange" for j in self.arrays(i)):
-            self.unsure = True  # whole numbers are counted in any unit
         by_chance = isinstance(site.node, ast.Call) and site.operation not in MULTIPLYING
         return Divergence(site, "astray" if by_chance else "multiple", self.right_before(i))
 
@@ -283,7 +282,11 @@ class Numbers(ClassifiedTrace):
         if any(self.unusual(j, i) or self.statuses[j] not in SETTLED for j in event.sources):
             return None
         site = self.assignment_of(call.func.attr)
-        return site if site is not None and isinstance(site.node.value, ast.Call) else None
+        if site is None or not isinstance(site.node.value, ast.Call):
+            return None
+        line = site.lines[site.node.lineno - 1]
+        loaded = not self.recorder.new and re.search(r"\b(Linear|Embedding)\(", line)
+        return None if loaded else site  # or else all of it is right, as its parameters are
 
     def drawn_in_init(self, i: int) -> Site | None:
         """For new parameters with numbers that no right answer has: where they are made."""
