@@ -13,31 +13,22 @@ from autograder.student.engine.aspects import values_wanted
 from autograder.student.engine.locator.instrument import Node, Site, last_name
 from autograder.student.engine.locator.known_values import KeyUse, KnownValues, bucket, kind_of
 from autograder.student.engine.locator.leaves import leaves_of
-from autograder.student.engine.locator.signatures import (
-    ValueSignature,
-    merely_reshaped,
-    signature,
+from autograder.student.engine.locator.operations import (
+    DIVIDING,
+    IDLE,
+    NEGATED,
+    OF_ITS_FORM,
+    OF_ONE_NUMBER,
+    ORDERLY,
+    SELECTING,
 )
+from autograder.student.engine.locator.signatures import ValueSignature, merely_reshaped, signature
 from autograder.student.engine.locator.trace import Event, TraceRecorder, span
 from autograder.student.engine.runs import Record, Run
 
 GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN = "given", "known", "reordered", "multiple", "unknown"
 SETTLED = (GIVEN, KNOWN)
-_OF_ITS_FORM = (  # what takes no numbers of an array, but its size, dtype or device
-    *("arange", "zeros", "ones", "eye", "full", "empty", "tri", "new_zeros", "new_ones"),
-    *("new_full", "new_empty", "zeros_like", "ones_like", "full_like", "empty_like"),
-)
-_IDLE = ("detach", "clone", "contiguous", "copy", "numpy", "cpu")  # what leaves the numbers alone
-MULTIPLYING = (
-    *("mul", "mul_", "multiply", "div", "div_", "divide", "true_divide"),
-    *("matmul", "einsum", "bmm", "dot", "sum", "mean"),
-)
-GROWING = ("exp", "exp_", "expm1", "exp2", "Pow", "pow", "power", "square")
-_DIVIDING = ("Mod", "FloorDiv", "remainder", "fmod", "floor_divide", "mod", "divmod")
-_NEGATED = ("Invert", "invert", "logical_not", "bitwise_not")
-_SELECTING = ("topk", "sort")  # of an array, as many as any answer may want
-_OF_ONE_NUMBER = tuple(n for n in _OF_ITS_FORM if n.startswith(("zeros", "ones", "new_z", "new_o")))
-_ORDERLY = ("exponential",)  # kinds that leave each number in its place, and often come late
+_OVERFLOWING = 80.0  # beyond about this, exp is infinite in float32
 _ROUNDING = 2e-7  # of what a number was computed from: as much as float32 may be off by
 
 
@@ -73,7 +64,7 @@ class ClassifiedTrace:
             by_chance and any(self.statuses[i] == UNKNOWN for i in arrays)
         ):
             return KNOWN
-        if found and found.even and event.site.operation in _OF_ONE_NUMBER:
+        if found and found.even and event.site.operation in OF_ONE_NUMBER:
             arrays = []
         settled = all(self.statuses[i] in SETTLED for i in (arrays if found else event.sources))
         if found is None:  # one of Python's numbers
@@ -83,12 +74,12 @@ class ClassifiedTrace:
         if (event.site.kind == "item" and settled) or (found.even and not arrays):
             return GIVEN
         if settled and arrays:
-            if self.is_selection(event, found, arrays) or event.site.operation in _SELECTING:
+            if self.is_selection(event, found, arrays) or event.site.operation in SELECTING:
                 return GIVEN
             told = self.events[arrays[0]].signature
             compared = event.site.operation == "Compare" and len(arrays) == 1 and not found.even
             if found.binary and (
-                event.site.operation in _NEGATED or compared and told is not None and told.binary
+                event.site.operation in NEGATED or compared and told is not None and told.binary
             ):
                 return GIVEN  # it says the same
         if 0 < found.scale < _ROUNDING * max((self.scale(i) for i in arrays), default=0.0):
@@ -105,7 +96,20 @@ class ClassifiedTrace:
             return KNOWN if known else REORDERED
         if self.known.multiple(found) and not self.known.nearly(found):
             return GIVEN if self.is_counted(event) else MULTIPLE
-        return UNKNOWN
+        return GIVEN if self.is_scaled_by_row(event) else UNKNOWN
+
+    def is_scaled_by_row(self, event: Event) -> bool:
+        """Whether it is exp of right scores, or the sum of its rows, which differ from a right
+        answer's by a factor in each row alone: of the largest score, subtracted there."""
+        arrays = [i for i in event.sources if self.events[i].signature is not None]
+        if len(arrays) != 1 or event.signature is None:
+            return False
+        before, kind = self.events[arrays[0]], kind_of(event.site.operation)
+        if event.site.operation in ("exp", "exp_"):
+            return self.statuses[arrays[0]] == KNOWN and self.scale(arrays[0]) < _OVERFLOWING
+        whole = before.signature.shape if before.signature else ()
+        rows = event.signature.shape in (whole[:-1], (*whole[:-1], 1))
+        return kind == "total" and rows and self.is_scaled_by_row(before)
 
     def is_counted(self, event: Event) -> bool:
         """Whether it holds whole numbers, such as positions, which are counted in any unit."""
@@ -179,7 +183,7 @@ class ClassifiedTrace:
         if mark is None or found is None or not mark.followed:
             return False
         operation = self.events[i].site.operation
-        if operation in (*_OF_ITS_FORM, *_IDLE) or kind_of(operation) == "sign":
+        if operation in (*OF_ITS_FORM, *IDLE) or kind_of(operation) == "sign":
             return False
         key = self.known.key(found)
         assert key is not None  # it has a mark
@@ -223,7 +227,7 @@ class ClassifiedTrace:
         and a column: no other answer need have them."""
         found = self.events[i].signature
         by = [i, *(k for k, event in enumerate(self.events) if i in event.sources)]
-        divided = any(self.events[k].site.operation in _DIVIDING for k in by)
+        divided = any(self.events[k].site.operation in DIVIDING for k in by)
         return found is not None and found.plain and divided
 
     def of_one_row(self, i: int) -> bool:
@@ -291,7 +295,7 @@ class ClassifiedTrace:
         """Whether right answers have these numbers in another order, and nothing is done here that
         changes it: an order is as right before as after this."""
         arrays, event = self.arrays(i), self.events[i]
-        kept = len(arrays) == 1 and kind_of(event.site.operation) in _ORDERLY
+        kept = len(arrays) == 1 and kind_of(event.site.operation) in ORDERLY
         return self.statuses[i] == REORDERED and kept and self.statuses[arrays[0]] == KNOWN
 
     def does_well_elsewhere(self, i: int) -> bool:

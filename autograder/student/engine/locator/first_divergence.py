@@ -12,10 +12,8 @@ from autograder.student.engine.arrays import Value
 from autograder.student.engine.compare import compare
 from autograder.student.engine.locator.classified_trace import (  # fmt: skip
     GIVEN,
-    GROWING,
     KNOWN,
     MULTIPLE,
-    MULTIPLYING,
     REORDERED,
     SETTLED,
     UNKNOWN,
@@ -25,6 +23,7 @@ from autograder.student.engine.locator.classified_trace import (  # fmt: skip
 from autograder.student.engine.locator.instrument import Site, last_name
 from autograder.student.engine.locator.known_values import made_bucket
 from autograder.student.engine.locator.leaves import pairs_of
+from autograder.student.engine.locator.operations import GROWING, MULTIPLYING
 from autograder.student.engine.locator.signatures import merely_reshaped, reordered, signature
 from autograder.student.engine.locator.trace import span
 
