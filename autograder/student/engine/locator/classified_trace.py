@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import values_wanted
-from autograder.student.engine.locator.instrument import Node, Site, last_name
+from autograder.student.engine.locator.instrument import Site
 from autograder.student.engine.locator.known_values import KeyUse, KnownValues, bucket, kind_of
 from autograder.student.engine.locator.leaves import leaves_of
 from autograder.student.engine.locator.operations import (
@@ -21,6 +21,9 @@ from autograder.student.engine.locator.operations import (
     OF_ONE_NUMBER,
     ORDERLY,
     SELECTING,
+    complement,
+    given_by,
+    is_summing,
 )
 from autograder.student.engine.locator.signatures import ValueSignature, merely_reshaped, signature
 from autograder.student.engine.locator.trace import Event, TraceRecorder, span
@@ -79,7 +82,11 @@ class ClassifiedTrace:
             told = self.events[arrays[0]].signature
             compared = event.site.operation == "Compare" and len(arrays) == 1 and not found.even
             if found.binary and (
-                event.site.operation in NEGATED or compared and told is not None and told.binary
+                event.site.operation in NEGATED
+                or compared
+                and told is not None
+                and told.binary
+                or self.known.mark(complement(found))
             ):
                 return GIVEN  # it says the same
         if 0 < found.scale < _ROUNDING * max((self.scale(i) for i in arrays), default=0.0):
@@ -114,10 +121,8 @@ class ClassifiedTrace:
     def is_counted(self, event: Event) -> bool:
         """Whether it holds whole numbers, such as positions, which are counted in any unit."""
         arrays = [self.events[i] for i in event.sources if self.events[i].signature is not None]
-        if not arrays:
-            return event.site.operation == "arange"
-        linear = kind_of(event.site.operation) in ("factor", "form", "kind")
-        return linear and len(arrays) == 1 and self.is_counted(arrays[0])
+        kept = len(arrays) == 1 and kind_of(event.site.operation) in ("factor", "form", "kind")
+        return self.is_counted(arrays[0]) if kept else event.site.operation == "arange"
 
     def is_selection(self, event: Event, found: ValueSignature, arrays: Sequence[int]) -> bool:
         """Whether some numbers of an array are picked out by another array, as any answer may."""
@@ -270,7 +275,7 @@ class ClassifiedTrace:
             return False
         if event.site.operation in ("item", "float", "int") and self.arrays(i):
             return True  # it computes nothing
-        summed = {site.node.target.id for site in self.recorder.sites if _is_summing(site.node)}
+        summed = {site.node.target.id for site in self.recorder.sites if is_summing(site.node)}
         names = (self.events[j].site.node for j in self.ancestors(i))
         return any(getattr(node, "id", None) in summed for node in names)
 
@@ -290,6 +295,12 @@ class ClassifiedTrace:
             if found and self.marks[j] is None and self.is_selection(self.events[j], found, picked):
                 return True
         return False
+
+    def marks_labels(self, i: int) -> bool:
+        """Whether it puts whole numbers in the place of others, as any may mark labels."""
+        found = self.events[i].signature
+        whole = found is not None and found.plain and not found.binary
+        return whole and kind_of(self.events[i].site.operation) == "fill"
 
     def in_place(self, i: int) -> bool:
         """Whether right answers have these numbers in another order, and nothing is done here that
@@ -382,30 +393,7 @@ class ClassifiedTrace:
                 if (
                     site.kind == "statement"
                     and site.function == "__init__"
-                    and (site.owner == self.owner and word in _given_by(node))
+                    and (site.owner == self.owner and word in given_by(node))
                 ):
                     return site
         return None
-
-
-def _is_summing(node: Node) -> bool:
-    """Whether a statement is such as `total += x`."""
-    return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
-
-
-def call_of_self(site: Site) -> bool:
-    """Whether a place is a call such as `self.W_q(…)`."""
-    node = site.node
-    line = site.lines[node.lineno - 1].encode()[node.col_offset :].decode(errors="replace")
-    return line.startswith(f"self.{last_name(node.func)}(")
-
-
-def _given_by(statement: Node) -> set[str]:
-    """The attributes that a statement gives to a module."""
-    if isinstance(statement, ast.Assign):
-        parts = (part for target in statement.targets for part in ast.walk(target))
-        return {part.attr for part in parts if isinstance(part, ast.Attribute)}
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not last_name(call.func).startswith(("register_", "add_")):
-        return set()
-    return {a.value for a in call.args if isinstance(a, ast.Constant) and type(a.value) is str}
