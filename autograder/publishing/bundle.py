@@ -24,7 +24,7 @@ from autograder.student import course, versions
 from autograder.student.course import chapters, contents, exercises_of
 from autograder.student.expected import digest_kept, fixed_digest
 from autograder.student.expected.fingerprints import same_runs
-from autograder.student.limit import ALLOWED
+from autograder.student.limit import ALLOWED, WAITING
 
 # What the checks were tried with; grading uses the pins. NumPy 1 draws other inputs.
 _TRIED = {"numpy": ">=2.0,<2.5"}
@@ -134,6 +134,7 @@ def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[t
         "draft": _DRAFT if nobodys_address(root) else "",
         "there": _page_address(root),
         "limit": f"{ALLOWED:g}",
+        "longer": f"{WAITING * ALLOWED:g}",
         "python": "{}.{}".format(*sys.version_info),
         "variables": course.variable("").rstrip("_"),
         "blocks": course.blocks(),

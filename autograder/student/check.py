@@ -213,7 +213,7 @@ def _records(
         place = (f" in {line}" if line else "") + (f" (called {call})" if call else "")
         if not limit.reached:
             raise KeyboardInterrupt(one_line(f"{exercise.name} was stopped{place}")) from None
-        told = f"stopped after {seconds:g} s{place}. To let it run longer, set {VARIABLE}."
+        told = f"stopped after {limit.reached}{place}. To let it run longer, set {VARIABLE}."
         raise TimeoutError(told) from None
 
 

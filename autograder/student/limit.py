@@ -19,12 +19,14 @@ from autograder.student.engine.runs import SECONDS
 
 VARIABLE = course.variable("SECONDS")
 ALLOWED = 3 * SECONDS
+WAITING = 5  # the clock's limit, as a multiple: a busy machine makes an answer wait, too
+_LOOK = 0.05  # seconds between two looks, at least
 _AGAIN = 1.0  # an answer may swallow the interrupt: it gets one each second
 _DEBUGGERS = ("bdb.py", "pdb.py", "pydevd.py")
 
 
 def seconds_allowed() -> float:
-    """How long `check` lets an answer run: three times the grader's limit, or what is set.
+    """How long `check` lets an answer compute: three times the grader's limit, or what is set.
 
     Raises `ValueError` if `VARIABLE` is no number of seconds in the environment. 0 means no limit.
     """
@@ -41,14 +43,15 @@ def seconds_allowed() -> float:
 class Limit:
     """Raises `KeyboardInterrupt` in a call, somewhere inside a `with` block, that does not end.
 
-    `code` is that of the function that makes the call: outside it, nothing is interrupted. By
-    `reached` it is told from an interrupt of the student's. Code in C that lets no other thread
-    run, such as `list(itertools.count())`, cannot be ended so, and where there are no threads, as
-    in a browser, there is no limit.
+    The limit is of seconds in which the process computes, or of `WAITING` times as many by the
+    clock. `code` is that of the function that makes the call: outside it, nothing is interrupted.
+    `reached` tells which limit it was, and is empty for an interrupt of the student's. Code in C
+    that lets no other thread run, such as `list(itertools.count())`, cannot be ended so, and where
+    there are no threads, as in a browser, there is no limit.
     """
 
     def __init__(self, seconds: float, code: CodeType):
-        self.reached = False
+        self.reached = ""
         self._seconds, self._code = min(seconds, threading.TIMEOUT_MAX), code
         self._thread = threading.get_ident()
         self._over, self._lock = threading.Event(), threading.Lock()
@@ -69,12 +72,19 @@ class Limit:
             self._over.set()
 
     def _watch(self) -> None:
-        wait = self._seconds
+        began, computed, wait = time.monotonic(), time.process_time(), self._seconds
         while not self._over.wait(wait):
+            left = self._seconds - (time.process_time() - computed)
+            waiting = began + WAITING * self._seconds - time.monotonic()
+            if left > 0 and waiting > 0:
+                wait = min(max(left, _LOOK), waiting)
+                continue
             wait = _AGAIN
             with self._lock:
                 if not self._over.is_set() and self._is_in_the_call():
-                    self.reached = True
+                    self.reached = f"{self._seconds:g} s of computing"
+                    if left > 0:
+                        self.reached = f"{WAITING * self._seconds:g} s"
                     _interrupt(self._thread)
 
     def _is_in_the_call(self) -> bool:

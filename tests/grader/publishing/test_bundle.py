@@ -16,7 +16,7 @@ from autograder.gradebook.course_file import CourseFile
 from autograder.publishing import release_checks
 from autograder.publishing.bundle import bundle
 from autograder.student.course import chapters, exercises_of
-from autograder.student.limit import VARIABLE, seconds_allowed
+from autograder.student.limit import VARIABLE, WAITING, seconds_allowed
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ("autograder", "attention_by_hand")
@@ -169,7 +169,9 @@ def test_a_draft_says_that_it_is_one(archive, tmp_path, monkeypatch):
 def test_its_readme_tells_what_can_be_set(unpacked):
     text = (unpacked / "README.md").read_text(encoding="utf-8")
     read = " ".join(text.split())
-    assert f"stopped after {seconds_allowed():g} seconds: `%env {VARIABLE}=" in read
+    allowed = seconds_allowed()
+    after = f"{allowed:g} seconds of computing, or {WAITING * allowed:g} in all"
+    assert f"stopped after {after}: `%env {VARIABLE}=" in read
     assert "`%env ATTENTION_DEVICE=cpu`" in read
     assert "which limits hold: <https://attention-by-hand.example/book/what_runs.html>" in read
     first, second = re.findall(r"bin/pip install (.*)", text)[:2]

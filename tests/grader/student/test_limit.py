@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from importlib import import_module
 
 import pytest
@@ -31,7 +32,8 @@ def test_in_a_notebook_an_endless_answer_is_one_line_with_place_and_call(body):
     )
     (error,) = checked.outputs
     (line,) = "\n".join(error["traceback"]).splitlines()
-    assert line.startswith("AssertionError: softmax: stopped after 1 s in line ")
+    after = f"{LIMIT.WAITING} s" if "sleep" in body else "1 s of computing"
+    assert line.startswith(f"AssertionError: softmax: stopped after {after} in line ")
     assert body.splitlines()[0] in line and "for scores of shape (3, 5)" in line
     assert VARIABLE in line
 
@@ -97,6 +99,25 @@ def test_the_limit_is_above_the_graders_and_0_means_none(monkeypatch):
 def spin(limit: Limit) -> None:
     while not limit.reached:
         pass
+
+
+def rest(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+def test_an_answer_that_a_busy_machine_keeps_waiting_goes_on(monkeypatch):
+    monkeypatch.setattr(time, "process_time", lambda: 0.0)
+    monkeypatch.setattr(LIMIT, "WAITING", float("inf"))
+    with Limit(0.01, rest.__code__) as limit:
+        rest(0.3)
+    assert not limit.reached
+
+
+def test_an_answer_that_waits_for_long_is_interrupted_though_it_computes_nothing(monkeypatch):
+    monkeypatch.setattr(time, "process_time", lambda: 0.0)
+    with pytest.raises(KeyboardInterrupt), Limit(0.01, rest.__code__) as limit:
+        rest(10**6)
+    assert limit.reached == f"{LIMIT.WAITING * 0.01:g} s"
 
 
 def test_what_would_come_late_comes_before_the_block_is_left():

@@ -204,6 +204,25 @@ def test_a_cut_in_some_runs_is_not_the_cause_of_one_in_all(name):
     assert "cut off from the graph" in told and "float32" in told
 
 
+class DropPath(torch.nn.Module):
+    """Draws once for a whole batch."""
+
+    def __init__(self, p=0.0):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        if not self.training or self.p == 0:
+            return x
+        return torch.zeros_like(x) if torch.rand(()) < self.p else x / (1 - self.p)
+
+
+def test_a_cut_that_fails_no_aspect_is_not_the_cause_of_what_does():
+    verdict = verdict_on(DropPath, "DropPath")
+    assert 0 < verdict.score < verdict.points
+    assert verdict.mistake is None and verdict.cause is None
+
+
 def _begun(name, begin):
     right = reference(find_exercise(name)[0], name)
 

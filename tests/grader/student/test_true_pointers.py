@@ -7,6 +7,7 @@ import pytest
 from pointer_cases import pointed
 
 from autograder.student.engine.locator.counterfactual import _others
+from autograder.student.engine.locator.operations import complement
 from autograder.student.engine.locator.signatures import signature
 from autograder.student.engine.words import describe
 
@@ -109,6 +110,12 @@ def test_zeros_and_ones_are_recognised():
         assert signature(table).binary
     for table in (np.arange(3.0), np.eye(3) / 2, np.array([0.0, 0.5, 1.0]), -np.eye(3)):
         assert not signature(table).binary
+
+
+def test_zeros_and_ones_are_told_from_those_that_are_turned_round():
+    for table in (np.tril(np.ones((4, 3))), np.zeros(3), np.ones((2, 2)), np.eye(3, 9) > 0):
+        turned = complement(signature(table))
+        assert turned.same(signature(1 - table)) and not turned.same(signature(table))
 
 
 GAP = """

@@ -10,34 +10,28 @@ from collections.abc import Sequence
 
 from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import values_wanted
-from autograder.student.engine.locator.instrument import Node, Site, last_name
+from autograder.student.engine.locator.instrument import Site
 from autograder.student.engine.locator.known_values import KeyUse, KnownValues, bucket, kind_of
 from autograder.student.engine.locator.leaves import leaves_of
-from autograder.student.engine.locator.signatures import (
-    ValueSignature,
-    merely_reshaped,
-    signature,
+from autograder.student.engine.locator.operations import (
+    DIVIDING,
+    IDLE,
+    NEGATED,
+    OF_ITS_FORM,
+    OF_ONE_NUMBER,
+    ORDERLY,
+    SELECTING,
+    complement,
+    given_by,
+    is_summing,
 )
+from autograder.student.engine.locator.signatures import ValueSignature, merely_reshaped, signature
 from autograder.student.engine.locator.trace import Event, TraceRecorder, span
 from autograder.student.engine.runs import Record, Run
 
 GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN = "given", "known", "reordered", "multiple", "unknown"
 SETTLED = (GIVEN, KNOWN)
-_OF_ITS_FORM = (  # what takes no numbers of an array, but its size, dtype or device
-    *("arange", "zeros", "ones", "eye", "full", "empty", "tri", "new_zeros", "new_ones"),
-    *("new_full", "new_empty", "zeros_like", "ones_like", "full_like", "empty_like"),
-)
-_IDLE = ("detach", "clone", "contiguous", "copy", "numpy", "cpu")  # what leaves the numbers alone
-MULTIPLYING = (
-    *("mul", "mul_", "multiply", "div", "div_", "divide", "true_divide"),
-    *("matmul", "einsum", "bmm", "dot", "sum", "mean"),
-)
-GROWING = ("exp", "exp_", "expm1", "exp2", "Pow", "pow", "power", "square")
-_DIVIDING = ("Mod", "FloorDiv", "remainder", "fmod", "floor_divide", "mod", "divmod")
-_NEGATED = ("Invert", "invert", "logical_not", "bitwise_not")
-_SELECTING = ("topk", "sort")  # of an array, as many as any answer may want
-_OF_ONE_NUMBER = tuple(n for n in _OF_ITS_FORM if n.startswith(("zeros", "ones", "new_z", "new_o")))
-_ORDERLY = ("exponential",)  # kinds that leave each number in its place, and often come late
+_OVERFLOWING = 80.0  # beyond about this, exp is infinite in float32
 _ROUNDING = 2e-7  # of what a number was computed from: as much as float32 may be off by
 
 
@@ -73,7 +67,7 @@ class ClassifiedTrace:
             by_chance and any(self.statuses[i] == UNKNOWN for i in arrays)
         ):
             return KNOWN
-        if found and found.even and event.site.operation in _OF_ONE_NUMBER:
+        if found and found.even and event.site.operation in OF_ONE_NUMBER:
             arrays = []
         settled = all(self.statuses[i] in SETTLED for i in (arrays if found else event.sources))
         if found is None:  # one of Python's numbers
@@ -83,12 +77,16 @@ class ClassifiedTrace:
         if (event.site.kind == "item" and settled) or (found.even and not arrays):
             return GIVEN
         if settled and arrays:
-            if self.is_selection(event, found, arrays) or event.site.operation in _SELECTING:
+            if self.is_selection(event, found, arrays) or event.site.operation in SELECTING:
                 return GIVEN
             told = self.events[arrays[0]].signature
             compared = event.site.operation == "Compare" and len(arrays) == 1 and not found.even
             if found.binary and (
-                event.site.operation in _NEGATED or compared and told is not None and told.binary
+                event.site.operation in NEGATED
+                or compared
+                and told is not None
+                and told.binary
+                or self.known.mark(complement(found))
             ):
                 return GIVEN  # it says the same
         if 0 < found.scale < _ROUNDING * max((self.scale(i) for i in arrays), default=0.0):
@@ -104,8 +102,27 @@ class ClassifiedTrace:
             known = self.known.with_axes_kept(found) or self.known.with_axes_joined(found, axes)
             return KNOWN if known else REORDERED
         if self.known.multiple(found) and not self.known.nearly(found):
-            return MULTIPLE
-        return UNKNOWN
+            return GIVEN if self.is_counted(event) else MULTIPLE
+        return GIVEN if self.is_scaled_by_row(event) else UNKNOWN
+
+    def is_scaled_by_row(self, event: Event) -> bool:
+        """Whether it is exp of right scores, or the sum of its rows, which differ from a right
+        answer's by a factor in each row alone: of the largest score, subtracted there."""
+        arrays = [i for i in event.sources if self.events[i].signature is not None]
+        if len(arrays) != 1 or event.signature is None:
+            return False
+        before, kind = self.events[arrays[0]], kind_of(event.site.operation)
+        if event.site.operation in ("exp", "exp_"):
+            return self.statuses[arrays[0]] == KNOWN and self.scale(arrays[0]) < _OVERFLOWING
+        whole = before.signature.shape if before.signature else ()
+        rows = event.signature.shape in (whole[:-1], (*whole[:-1], 1))
+        return kind == "total" and rows and self.is_scaled_by_row(before)
+
+    def is_counted(self, event: Event) -> bool:
+        """Whether it holds whole numbers, such as positions, which are counted in any unit."""
+        arrays = [self.events[i] for i in event.sources if self.events[i].signature is not None]
+        kept = len(arrays) == 1 and kind_of(event.site.operation) in ("factor", "form", "kind")
+        return self.is_counted(arrays[0]) if kept else event.site.operation == "arange"
 
     def is_selection(self, event: Event, found: ValueSignature, arrays: Sequence[int]) -> bool:
         """Whether some numbers of an array are picked out by another array, as any answer may."""
@@ -171,7 +188,7 @@ class ClassifiedTrace:
         if mark is None or found is None or not mark.followed:
             return False
         operation = self.events[i].site.operation
-        if operation in (*_OF_ITS_FORM, *_IDLE) or kind_of(operation) == "sign":
+        if operation in (*OF_ITS_FORM, *IDLE) or kind_of(operation) == "sign":
             return False
         key = self.known.key(found)
         assert key is not None  # it has a mark
@@ -215,7 +232,7 @@ class ClassifiedTrace:
         and a column: no other answer need have them."""
         found = self.events[i].signature
         by = [i, *(k for k, event in enumerate(self.events) if i in event.sources)]
-        divided = any(self.events[k].site.operation in _DIVIDING for k in by)
+        divided = any(self.events[k].site.operation in DIVIDING for k in by)
         return found is not None and found.plain and divided
 
     def of_one_row(self, i: int) -> bool:
@@ -258,7 +275,7 @@ class ClassifiedTrace:
             return False
         if event.site.operation in ("item", "float", "int") and self.arrays(i):
             return True  # it computes nothing
-        summed = {site.node.target.id for site in self.recorder.sites if _is_summing(site.node)}
+        summed = {site.node.target.id for site in self.recorder.sites if is_summing(site.node)}
         names = (self.events[j].site.node for j in self.ancestors(i))
         return any(getattr(node, "id", None) in summed for node in names)
 
@@ -279,11 +296,17 @@ class ClassifiedTrace:
                 return True
         return False
 
+    def marks_labels(self, i: int) -> bool:
+        """Whether it puts whole numbers in the place of others, as any may mark labels."""
+        found = self.events[i].signature
+        whole = found is not None and found.plain and not found.binary
+        return whole and kind_of(self.events[i].site.operation) == "fill"
+
     def in_place(self, i: int) -> bool:
         """Whether right answers have these numbers in another order, and nothing is done here that
         changes it: an order is as right before as after this."""
         arrays, event = self.arrays(i), self.events[i]
-        kept = len(arrays) == 1 and kind_of(event.site.operation) in _ORDERLY
+        kept = len(arrays) == 1 and kind_of(event.site.operation) in ORDERLY
         return self.statuses[i] == REORDERED and kept and self.statuses[arrays[0]] == KNOWN
 
     def does_well_elsewhere(self, i: int) -> bool:
@@ -370,30 +393,7 @@ class ClassifiedTrace:
                 if (
                     site.kind == "statement"
                     and site.function == "__init__"
-                    and (site.owner == self.owner and word in _given_by(node))
+                    and (site.owner == self.owner and word in given_by(node))
                 ):
                     return site
         return None
-
-
-def _is_summing(node: Node) -> bool:
-    """Whether a statement is such as `total += x`."""
-    return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
-
-
-def call_of_self(site: Site) -> bool:
-    """Whether a place is a call such as `self.W_q(…)`."""
-    node = site.node
-    line = site.lines[node.lineno - 1].encode()[node.col_offset :].decode(errors="replace")
-    return line.startswith(f"self.{last_name(node.func)}(")
-
-
-def _given_by(statement: Node) -> set[str]:
-    """The attributes that a statement gives to a module."""
-    if isinstance(statement, ast.Assign):
-        parts = (part for target in statement.targets for part in ast.walk(target))
-        return {part.attr for part in parts if isinstance(part, ast.Attribute)}
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not last_name(call.func).startswith(("register_", "add_")):
-        return set()
-    return {a.value for a in call.args if isinstance(a, ast.Constant) and type(a.value) is str}

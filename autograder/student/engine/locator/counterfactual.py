@@ -15,7 +15,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
@@ -47,12 +47,12 @@ _OF_FORMULAS = (
 _LARGE = 10_000  # beyond it, no larger number is tried: nothing stops 2**k once it has begun
 
 
+@dataclass
 class ValueWatch:
     """Notes which values pass each place: see `TraceRecorder.change`."""
 
-    def __init__(self, budget: Budget):
-        self.budget = budget
-        self.seen: dict[int, list[Value]] = {}
+    budget: Budget
+    seen: dict[int, list[Value]] = field(default_factory=dict)
 
     def __call__(self, number: int, value: Value) -> Value:
         self.budget.check()
@@ -281,8 +281,10 @@ def changes(recorder: TraceRecorder, watch: ValueWatch) -> Iterator[Change]:
         for n, site, seen in sites
         if site.kind != "test" and isinstance(seen[0], bool) and not _is_part(site, loops)
     ]
+    made = [site.node for _, site, _ in sites if isinstance(site.node, ast.ListComp | ast.SetComp)]
     for number, site, outcomes in tests:
-        for how in _other_outcomes(outcomes) if not site.loop else ():
+        chosen = _is_part(site, made)  # any one item more, or less, would mend much
+        for how in _other_outcomes(outcomes[:1] if chosen else outcomes) if not site.loop else ():
             yield Change(number, LOOP if site.ends else BRANCH, how, budget)
     for number, site, seen in sites:
         if site.kind == "expression" and site.owner == recorder.owner:
@@ -367,9 +369,8 @@ def _pool(named: list[Seen], wanted: Callable[[Value], bool]) -> list[Value]:
     pool: list[Value] = []
     for _, site, seen in named:
         value = seen[0]
-        if not wanted(value) or value is None or isinstance(site.node, ast.Constant):
-            continue
-        if wanted is _is_number and site.kind == "expression":
+        computed = wanted is _is_number and site.kind == "expression"
+        if computed or not wanted(value) or value is None or isinstance(site.node, ast.Constant):
             continue
         if not any(value is v or (wanted is _is_number and value == v) for v in pool):
             pool.append(value)

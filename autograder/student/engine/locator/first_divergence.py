@@ -4,6 +4,7 @@ TRUST BOUNDARY. As in `locate`.
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,19 +12,17 @@ from autograder.student.engine.arrays import Value
 from autograder.student.engine.compare import compare
 from autograder.student.engine.locator.classified_trace import (  # fmt: skip
     GIVEN,
-    GROWING,
     KNOWN,
     MULTIPLE,
-    MULTIPLYING,
     REORDERED,
     SETTLED,
     UNKNOWN,
     ClassifiedTrace,
-    call_of_self,
 )
 from autograder.student.engine.locator.instrument import Site, last_name
-from autograder.student.engine.locator.known_values import made_bucket
+from autograder.student.engine.locator.known_values import kind_of, made_bucket
 from autograder.student.engine.locator.leaves import pairs_of
+from autograder.student.engine.locator.operations import GROWING, MULTIPLYING, call_of_self
 from autograder.student.engine.locator.signatures import merely_reshaped, reordered, signature
 from autograder.student.engine.locator.trace import span
 
@@ -80,7 +79,7 @@ class Numbers(ClassifiedTrace):
         if event.site.kind == "name":  # nothing is computed there
             return None
         doubts = self.is_collected, self.nearly_right, self.numbers_pairs, self.of_one_row
-        doubts += self.in_place, self.does_well_elsewhere, self.of_a_selection
+        doubts += self.in_place, self.does_well_elsewhere, self.of_a_selection, self.marks_labels
         self.unsure = any(doubt(turned) for doubt in doubts)
         if self.unsure:
             return None
@@ -136,12 +135,19 @@ class Numbers(ClassifiedTrace):
         """The first of the wrong values that some others come from."""
         while True:
             turned = min(self.trace_back(set(whole), (UNKNOWN,)))
-            while more := [j for j in self.events[turned].sources if self.odd(j)]:
+            while more := [j for j in self.events[turned].sources if self.turned_at(j, turned)]:
                 turned = more[0]
             sources = self.events[turned].sources
             whole = {j for j in sources if self.statuses[j] == UNKNOWN and self.events[j].signature}
             if self.statuses[turned] != MULTIPLE or not whole:
                 return turned  # or else what it is a multiple by is wrong
+
+    def turned_at(self, j: int, i: int) -> bool:
+        """Whether what an event is made of is already in another order, or a multiple: for a sum of
+        all its numbers, their order is as right as any."""
+        found = self.events[i].signature
+        whole = kind_of(self.events[i].site.operation) == "total" and not (found and found.shape)
+        return self.odd(j) and not (whole and self.statuses[j] == REORDERED)
 
     def multiple(self, i: int) -> Divergence:
         """For a multiple of right numbers: it may be made of others than right answers make it."""
@@ -149,8 +155,6 @@ class Numbers(ClassifiedTrace):
             if site.kind == "expression":
                 return Divergence(site, "missing")
         site = self.events[i].site
-        if any(self.events[j].site.operation == "arange" for j in self.arrays(i)):
-            self.unsure = True  # whole numbers are counted in any unit
         by_chance = isinstance(site.node, ast.Call) and site.operation not in MULTIPLYING
         return Divergence(site, "astray" if by_chance else "multiple", self.right_before(i))
 
@@ -283,7 +287,11 @@ class Numbers(ClassifiedTrace):
         if any(self.unusual(j, i) or self.statuses[j] not in SETTLED for j in event.sources):
             return None
         site = self.assignment_of(call.func.attr)
-        return site if site is not None and isinstance(site.node.value, ast.Call) else None
+        if site is None or not isinstance(site.node.value, ast.Call):
+            return None
+        line = site.lines[site.node.lineno - 1]
+        loaded = not self.recorder.new and re.search(r"\b(Linear|Embedding)\(", line)
+        return None if loaded else site  # or else all of it is right, as its parameters are
 
     def drawn_in_init(self, i: int) -> Site | None:
         """For new parameters with numbers that no right answer has: where they are made."""

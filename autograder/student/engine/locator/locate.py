@@ -35,6 +35,7 @@ VALUES, DTYPE, RAISED, SILENT, CHANGED, EFFECT, CUT = (
 
 _COMMON = (-1.0, 0.0, 1.0, 2.0)  # numbers that are met everywhere
 _OF_RIGHT_NUMBERS = ("multiple", "missing", "unusual", "twice")  # or nearly right ones
+_OF_DTYPES = re.compile(r"\bdtype|scalar type|\b(?:Float|Double|Half|Long|Int|Bool)Tensor")
 _FROM_A_SHAPE = {  # calls that take no more than the shape of a tensor, so they cut nothing off
     *("zeros_like", "ones_like", "empty_like", "full_like"),
     *("new_zeros", "new_ones", "new_empty", "new_full"),
@@ -214,7 +215,8 @@ class _Search(Numbers):
         inputs = self.recorder.inputs_of(site)
         if isinstance(site.node, ast.Raise):
             return self.of_a_refusal(site, raised.types[0])
-        astray = self.astray(inputs) if inputs else None
+        of_dtypes = _OF_DTYPES.search(raised.message)  # which no numbers are to blame for
+        astray = self.astray(inputs) if inputs and not of_dtypes else None
         sound = astray and (
             astray.site.passed
             or isinstance(astray.site.node, ast.Subscript)  # a part of what is right

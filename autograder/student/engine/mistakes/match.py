@@ -76,7 +76,7 @@ def match_mistakes(
         rank = {s.mistake.name: len(scene.failed ^ failed(s.mistake.records)) for s in found}
         return scene.match(min(found, key=lambda s: (s.lacks_a_dtype, rank[s.mistake.name])))
     return (
-        _of_deviations(scene, seen)
+        _of_deviations(scene, seen, failed)
         or _two(scene, seen)
         or _likely(scene, seen, failed)
         or _not_compared(scene, seen, failed)
@@ -247,16 +247,19 @@ class _Suspect:
         return frozenset(n for n in self.hits if says_much(self.record(n), right[n]))
 
 
-def _of_deviations(scene: _Scene, suspects: Sequence[_Suspect]) -> MistakeMatch | None:
+def _of_deviations(
+    scene: _Scene, suspects: Sequence[_Suspect], failed: Failed
+) -> MistakeMatch | None:
     """Mistakes that show in the deviations alone: one, or two that together explain all deviations.
 
-    Of the kinds of deviation that a single mistake has, the answer must have exactly the same, and
-    of its gradients, the same must be cut in each run: two causes of one kind deny each other.
+    The answer must fail where they fail, and have exactly their deviations of the same kinds; of
+    gradients, the same must be cut in each run: two causes of one kind deny each other.
     """
     if {*scene.failing} - scene.excused or not scene.deviations:
         return None
-    beside = [suspect for suspect in suspects if suspect.is_beside and suspect.cuts_alike]
-    beside.sort(key=lambda suspect: suspect.strangeness)
+    found = (s for s in suspects if s.is_beside and s.cuts_alike)
+    found = (s for s in found if failed(s.mistake.records) <= scene.failed)
+    beside = sorted(found, key=lambda s: s.strangeness)
     for one, other in combinations(beside, 2):
         if one.deviations | other.deviations == scene.deviations and not one.kinds & other.kinds:
             return scene.match(one, other)
