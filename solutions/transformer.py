@@ -356,9 +356,9 @@ def beam_search(
     Shapes: source ids `(1, n)` → at most `beam_size` pairs `(ids, score)`, best
     first. The ids `(length,)`, length ≤ max_len, are without bos; they end with eos
     or are unfinished at max_len. Each step keeps the `beam_size` likeliest of all
-    extensions; those that end with eos are put aside, and hold no place in the
-    next. The score is a float, log p(ids) / ((5 + length) / 6)^length_penalty,
-    where length counts eos. With `beam_size` 1 the ids are those of
+    extensions; those that end with eos are put aside. (Whether they take up places
+    in the next step is not judged.) The score is a float,
+    log p(ids) / ((5 + length) / 6)^length_penalty, where length counts eos. With `beam_size` 1 the ids are those of
     `greedy_decode`. Decodes in eval mode, without gradients, and leaves each
     module's mode as it was. Source: Wu et al. (2016), section 7.
     """
