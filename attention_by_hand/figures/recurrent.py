@@ -1,11 +1,23 @@
 """How data flow in the chapters of the second part, drawn as `dataflow` draws the first."""
 
 from itertools import pairwise
+from typing import Any
 
 from matplotlib.patches import Circle
 
 from attention_by_hand import plots
-from attention_by_hand.figures.dataflow import SHAPES, Flow
+from attention_by_hand.figures import dataflow
+from attention_by_hand.figures.dataflow import WORDS
+
+SHAPES = 11.6  # points: 12 pixels on a phone of 390
+
+
+class Flow(dataflow.Flow):
+    """A drawing whose letters a phone shows a little larger."""
+
+    def text(self, x: float, y: float, words: str, size: float = WORDS, **how: Any) -> None:
+        """Words at a place, none smaller than `SHAPES`."""
+        super().text(x, y, words, size=max(size, SHAPES), **how)
 
 
 def recurrent_decoder() -> None:

@@ -203,7 +203,8 @@ def test_what_the_page_says_of_the_probe_is_what_is_stored():
     near = 100 * MADE["letters"]["letters up to 2 away"][1]
     assert f"letters up to two away, without any model, tell it for {near:.0f}%" in words
     mixed = {f"{100 * length:.0f}%" for _, length in MADE["mixed"]}
-    assert mixed == {"35%"} and "as many numbers as the encoder has, for 35%." in words
+    assert mixed == {"35%"} and "the letters up to two away tell it for 35%." in words
+    assert "(Five letters, mixed at random: 35%.)" in words
 
 
 @pytest.mark.parametrize("reach", [0, 1])

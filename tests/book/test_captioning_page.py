@@ -254,7 +254,8 @@ def test_what_the_page_says_of_finding_names_is_what_is_stored(model, unseen):
         "the contrastive loss ({}, which": [run["retrieval"] for run in whole_loss],
     }
     fewest = min(at_1(run["retrieval"] for run in whole_loss))
-    assert f"first, of {round(100 / chance)}, for at least {fewest:.0f} in a hundred" in PAGE
+    first = "unseen names and their pictures, the partner comes first for at least"
+    assert f"among {round(100 / chance)} {first} {fewest:.0f} in a hundred" in PAGE
     for words, found in searchers.items():
         ahead = 100 * (np.array([np.mean(one["at 1"]) for one in found]) - rival)
         assert abs(np.sign(ahead).sum()) == 3, "in each seed"
@@ -292,7 +293,10 @@ def test_what_the_page_says_of_more_steps_is_what_is_stored():
     assert f"it names {between('patches, longer', MORE)}, in five seeds" in PAGE
     fewer = interval(more("captions only") - more("patches, longer"))
     assert PAGE.count(f"{fewer} points") == 2
-    assert "patches name many more, but fewer than convolutions that were" in PAGE
+    names = ("patches, longer", "no batch norm, longer")
+    patches, unnormed = ("{} to {}%".format(*span(of(name, seeds=MORE))) for name in names)
+    assert f"patches name many more, {patches}, but fewer than convolutions" in PAGE
+    assert f"trained as long, without batch norm: {unnormed}." in PAGE
     behind = interval(more("pasted, moved") - more("patches, longer"))
     assert f"{behind} fewer than scissors that may move by a pixel" in PAGE
     assert f"at 4,500 each the convolutions, even so, are ahead by {interval(apart)} points" in PAGE

@@ -67,9 +67,9 @@ def test_it_says_where_it_comes_from_and_the_two_networks_are_of_a_size():
 def test_what_the_page_says_of_moved_digits_is_what_is_stored():
     assert "the ViT, and to the SVM: they name fewer than two fifths" in PAGE
     assert max(of(name, "moved").mean() for name in ("vit", "svm")) < 40
-    assert "The ViT rises from about three in ten only to about seven, for want of training" in PAGE
+    assert "The ViT comes only to about seven in ten, and after three times the steps" in PAGE
     assert round(of("vit", "moved", shifts=True).mean(), -1) == 70
-    assert "after three times the steps it names about nine in ten" in PAGE
+    assert "after three times the steps to about nine." in PAGE
     assert f"after 2,400 {of('vit', 'train', shifts=True, long=True).mean():.0f}%." in PAGE
     for key in ("test", "moved"):
         assert round(of("vit", key, shifts=True, long=True).mean(), -1) == 90
@@ -187,7 +187,10 @@ def test_what_the_page_says_of_gaps_is_what_is_stored():
     assert "before training, their answers to any two digits hardly differ" in PAGE
     apart = [(r["taught"], r["apart"]) for r in GAP_RUNS if r["model"] == "circular"]
     assert all(far < 0.01 if taught == "never" else far > 10 for taught, far in apart)
-    assert "more than a quarter as much as for another digit; the ViT, nearly as much" in PAGE
+    assert (
+        "by little more than a quarter of the step to another digit; the ViT, by nearly all of it"
+        in PAGE
+    )
     assert "a move by a patch is hardly noticed" in PAGE and gaps_of("vit")[:, 0].max() < 0.15
     assert "trained where digits stand, it counts as much as another digit" in PAGE
     standing, moved = (gaps_of("vit", taught) for taught in ("as they stand", "moved"))
@@ -291,8 +294,11 @@ def test_what_the_page_says_of_maps_is_what_is_stored():
     )
     for found, said in (
         (class_token, "rank correlations of {:.2f} to {:.2f} (five models)"),
+        (class_token, "is {:.2f} to {:.2f} for the class token's map"),
         (changed, "to between {:.2f} and {:.2f}, the baseline"),
+        (changed, "{:.2f} to {:.2f} for rollout"),
         (baseline, "to about one half ({:.2f} to {:.2f})."),
+        (baseline, "{:.2f} to {:.2f} for the change of the picture."),
     ):
         assert said.format(min(found), max(found)) in PAGE
     assert "the baseline from about 0.9 to about one half" in PAGE
