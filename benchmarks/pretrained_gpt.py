@@ -12,7 +12,6 @@ has read the manual alone.
 import argparse
 import bz2
 import gzip
-import json
 import lzma
 import math
 import time
@@ -25,7 +24,7 @@ from torch import Tensor
 from attention_by_hand.models import gpt
 from benchmarks import english, language_models
 from benchmarks.language_models import WORD, token_bits
-from benchmarks.results import made_by
+from benchmarks.results import made_by, write
 from solutions.language_model import (
     GPT,
     byte_pair_encode,
@@ -195,9 +194,7 @@ def prepare() -> tuple[dict[str, dict[english.Name, str]], Tokens, dict[str, Ten
 
 def store(made: dict, text: dict, seeds: list[dict], page: list[dict]) -> None:
     about = made_by("benchmarks/pretrained_gpt.py", **made)
-    found = {"made": about, "text": text, "seeds": seeds, "page": page}
-    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
-    RESULT.write_text("{" + lines + "}\n", encoding="utf-8")
+    write(RESULT, made=about, text=text, seeds=seeds, page=page)
     SOURCES.write_text(listed(text["sources"]), encoding="utf-8")
 
 

@@ -256,7 +256,7 @@ FILES = {
     },
     "one_token.py": {
         "compared": "stages",
-        "data": "sentences kind batch rounded main literal",
+        "data": "sentences kind batch rounded main",
         "training": "Model train",
     },
     "page_models.py": {"machine": "measure main"},
@@ -275,7 +275,7 @@ FILES = {
         "training": "train",
         "test_transformer_claims.py": "training_examples kind",
     },
-    "results.py": {"data": "made_by runs_in store _json _in_lines"},
+    "results.py": {"data": "made_by runs_in store write _json _in_lines"},
     "sentences.py": {
         "data": "sentences first_sentence draw keep tell",
         "test_kneser_ney.py": "Counted",
