@@ -9,7 +9,6 @@ out; and bits per byte of these, of each seed, of compressors, and of the page's
 has read the manual alone.
 """
 
-import argparse
 import bz2
 import gzip
 import lzma
@@ -23,6 +22,7 @@ from torch import Tensor
 
 from attention_by_hand.models import gpt
 from benchmarks import english, language_models
+from benchmarks.command_line import options
 from benchmarks.language_models import WORD, token_bits
 from benchmarks.results import made_by, write
 from solutions.language_model import (
@@ -207,10 +207,7 @@ def listed(sources: list[list]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
-    parser.add_argument("--device", default="cpu")
-    args = parser.parse_args()
+    args = options(__doc__, seeds=(0, 1, 2), device="cpu")
     torch.set_num_threads(1)
     parts, tokens, ids = prepare()
     size, text = len(tokens.tokens), describe(parts, ids)

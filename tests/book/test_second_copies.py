@@ -165,7 +165,7 @@ FILES = {
     "bugs.py": {
         "wrong": "mistake Misattention wrong_scale mask_leaks cosine_exponent no_root_d_model "
         "no_residual norm_over_the_sequence",
-        "training": "train fit main",
+        "training": "train train_on fit main",
         "test_bugs.py": "floor",
     },
     "caption_rivals.py": {
@@ -187,6 +187,7 @@ FILES = {
         "test_captioner.py": "tried",
     },
     "checkpoints.py": {"data": "run_page", "training": "train_and_save measure_and_save main"},
+    "command_line.py": {"data": "options"},
     "decoding.py": {"compared": "CachedDecoder check_parity", "machine": "decode main"},
     "depth.py": {"compared": "train", "data": "main"},
     "distances.py": {"calls": "page_definitions main"},
