@@ -10,7 +10,6 @@ rollout), and what a probe reads (topic of a row, length of a word). `longer` is
 trained for four times as many steps. It goes to benchmarks/bert_models.json, which the page draws.
 """
 
-import argparse
 import math
 import sys
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.command_line import options
 from benchmarks.page_cells import run_cells
 from benchmarks.results import made_by, store
 
@@ -106,12 +106,7 @@ def baselines(page: dict) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
-    parser.add_argument("--hidden", type=float, nargs="+", default=(0.3,))
-    parser.add_argument("--rows", type=int, default=200)
-    parser.add_argument("--result", default="bert_models.json")
-    args = parser.parse_args()
+    args = options(__doc__, seeds=(0, 1, 2), hidden=(0.3,), rows=200, result="bert_models.json")
     torch.set_num_threads(1)
     page = page_definitions()
     made = made_by(

@@ -7,10 +7,9 @@ match over time go to benchmarks/transformer_bugs.json, with how they were made;
 draws them from there.
 """
 
-import argparse
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from torch import nn
 from attention_by_hand.blocks import MultiHeadAttention, merge_heads, noam_rate
 from attention_by_hand.data import dates
 from autograder.bank import banks
+from benchmarks.command_line import options
 from benchmarks.results import made_by, runs_in, store
 from solutions.multi_head import split_heads
 from solutions.transformer import (
@@ -106,6 +106,20 @@ def train(job: tuple[str, int]) -> tuple[str, dict]:
     return name, fit(BUGS[name], SEEDS.get(name, 0), steps)
 
 
+def train_on(batches: Iterator, model: Transformer, steps: int) -> Iterator[float]:
+    """Train as the chapter does, and give each step's loss."""
+    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    for step, (source, target) in zip(range(1, steps + 1), batches, strict=False):
+        loss = label_smoothed_cross_entropy(model(source, shift_right(target, dates.BOS)), target)
+        optimiser.param_groups[0]["lr"] = noam_rate(step, SIZES["d_model"], warmup=400) * (
+            1 - step / (steps + 1)
+        )
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        yield loss.item()
+
+
 def fit(change: Callable[[Transformer], None] | None, seed: int, steps: int, **sizes: int) -> dict:
     """Train one model after a change; its losses, exact matches and time."""
     torch.set_num_threads(1)
@@ -129,18 +143,10 @@ def fit(change: Callable[[Transformer], None] | None, seed: int, steps: int, **s
             )
         return right / len(some)
 
-    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     batches = dates.batches(examples, source_vocabulary, target_vocabulary, 64, seed)
     began, losses, matches = time.process_time(), [], []
-    for step, (source, target) in zip(range(1, steps + 1), batches, strict=False):
-        loss = label_smoothed_cross_entropy(model(source, shift_right(target, dates.BOS)), target)
-        optimiser.param_groups[0]["lr"] = noam_rate(step, SIZES["d_model"], warmup=400) * (
-            1 - step / (steps + 1)
-        )
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
+    for step, loss in enumerate(train_on(batches, model, steps), 1):
+        losses.append(loss)
         if step % (10 * EVERY) == 0:
             matches.append(round(exact(valid), 4))
     means = [sum(losses[k : k + EVERY]) / EVERY for k in range(0, steps, EVERY)]
@@ -160,11 +166,7 @@ def floor(tokens: int, smoothing: float) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", nargs="*", help="train these only, keep the other results")
-    args = parser.parse_args()
+    args = options(__doc__, steps=2000, jobs=2, only=())
     jobs = [(name, args.steps) for name in args.only or BUGS]
     results = {}
     with get_context("spawn").Pool(args.jobs) as pool:

@@ -7,7 +7,6 @@ gives the full pass's logits. Without a cache the encoder is not run again eithe
 difference is the decoder's.
 """
 
-import argparse
 import math
 import time
 
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from attention_by_hand.blocks import fused_attention, merge_heads
+from benchmarks.command_line import options
 from solutions.multi_head import split_heads
 from solutions.transformer import Transformer
 
@@ -101,11 +101,7 @@ def check_parity() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--length", type=int, default=512)
-    parser.add_argument("--repeats", type=int, default=5)
-    args = parser.parse_args()
+    args = options(__doc__, threads=2, length=512, repeats=5)
     torch.set_num_threads(args.threads)
     with torch.inference_mode():
         print(

@@ -6,12 +6,12 @@ the full rate, each with five seeds. The mean losses of the last ten steps befor
 before step 400 go to benchmarks/depth.json; a test compares the page's table with them.
 """
 
-import argparse
 from multiprocessing import get_context
 from pathlib import Path
 
 import torch
 
+from benchmarks.command_line import options
 from benchmarks.results import made_by, store
 from benchmarks.warm_up import EVERY, RUNS, losses
 
@@ -30,9 +30,7 @@ def train(job: tuple[str, int, int]) -> tuple[str, int, int, list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=2)
-    args = parser.parse_args()
+    args = options(__doc__, jobs=2)
     jobs = [(name, n, seed) for name in KINDS for n in LAYERS for seed in SEEDS]
     runs: dict[str, dict[str, list[list[float]]]] = {
         name: {str(n): [] for n in LAYERS} for name in KINDS

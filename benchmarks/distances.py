@@ -8,7 +8,6 @@ benchmarks/positional_encoding_distances.json, with how they were made; the page
 them, and a test compares the two.
 """
 
-import argparse
 import time
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from benchmarks.command_line import options
 from benchmarks.page_cells import run_cells
 from benchmarks.results import made_by, store
 from solutions.positional_encoding import (
@@ -45,9 +45,7 @@ def page_definitions() -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--steps", type=int, default=1500)
-    steps = parser.parse_args().steps
+    steps = options(__doc__, steps=1500).steps
     torch.set_num_threads(1)
     page, began = page_definitions(), time.process_time()
     runs: dict[str, list[list[float]]] = {}

@@ -7,13 +7,13 @@ and more parameters. What comes out is in benchmarks/transformer_encoder.json, b
 model's runs, which are the right ones of transformer_bugs.json; the chapter's page prints it.
 """
 
-import argparse
 from multiprocessing import get_context
 from pathlib import Path
 
 from torch import nn
 
 from benchmarks import bugs
+from benchmarks.command_line import options
 from benchmarks.results import made_by, runs_in
 from solutions.transformer import Transformer
 
@@ -41,7 +41,6 @@ def train(job: tuple[int, int]) -> dict:
 
 
 def told(encoder: int, decoder: int, run: dict) -> dict:
-    """What is kept of a run."""
     kept = {"seed": run["seed"], "test": run["test"], "loss": run["loss"][-1]}
     return {"encoder": encoder, "decoder": decoder, **kept, "cpu_seconds": run["cpu_seconds"]}
 
@@ -57,11 +56,7 @@ def store(runs: list[dict]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--decoders", type=int, nargs="+", default=(2, 4), help="layers")
-    args = parser.parse_args()
+    args = options(__doc__, jobs=2, seeds=SEEDS, decoders=(2, 4))
     with get_context("spawn").Pool(args.jobs) as pool:
         runs = []
         jobs = [(layers, seed) for seed in args.seeds for layers in args.decoders]

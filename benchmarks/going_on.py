@@ -6,12 +6,12 @@ one. Length and discount are the best of TRIED on the validation topics of chapt
 benchmarks/going_on.json has the bits per byte of both kinds, there and on the test.
 """
 
-import json
 import math
 from pathlib import Path
 
 from attention_by_hand.data import python_manual
 from benchmarks.pretrained_gpt import as_bytes
+from benchmarks.results import write
 
 RESULT = Path(__file__).with_suffix(".json")
 TRIED = [(longest, discount) for longest in (6, 8, 16, 24) for discount in (0.8, 0.9, 0.95)]
@@ -76,8 +76,7 @@ def main() -> None:
         "chosen": [longest, discount],
         "test": measure(learnt, test, longest, discount),
     }
-    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
-    RESULT.write_text("{" + lines + "}\n", encoding="utf-8")
+    write(RESULT, **found)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ share one, and what followed the last time is 8 back or more, so no distance fin
 is to take nothing of what they contribute.
 """
 
-import argparse
 import json
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from attention_by_hand.blocks import masked_softmax, next_token_loss, relative_positions
+from benchmarks.command_line import options
 from benchmarks.results import made_by, store
 
 RESULT = Path(__file__).with_suffix(".json")
@@ -194,11 +194,7 @@ def rounded(found):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--result", type=Path, default=RESULT)
-    args = parser.parse_args()
+    args = options(__doc__, steps=STEPS, seeds=SEEDS, result=RESULT)
     torch.set_num_threads(1)
     began, runs, shown = time.process_time(), [], {}
     for seed in args.seeds:

@@ -12,7 +12,6 @@ document of the test, with GPT's for the same text.
 """
 
 import gzip
-import json
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from attention_by_hand.models import gpt
 from benchmarks import english
 from benchmarks.language_models import token_bits, topic_bits
 from benchmarks.pretrained_gpt import Tokens, as_bytes
-from benchmarks.results import made_by
+from benchmarks.results import made_by, write
 from solutions.language_model import GPT
 
 RESULT = Path(__file__).with_suffix(".json")
@@ -190,8 +189,7 @@ def main() -> None:
     ):
         lengths = LONGEST[name.partition(",")[0]]
         found[name] = measure(ids, symbols, lengths, sizes, goes_on="going on" in name)
-    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
-    RESULT.write_text("{" + lines + "}\n", encoding="utf-8")
+    write(RESULT, **found)
 
 
 if __name__ == "__main__":

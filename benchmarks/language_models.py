@@ -10,7 +10,6 @@ own size and steps are --steps 1080 --widths 128 --result language_model_page.js
 reads, too.
 """
 
-import argparse
 import math
 import re
 import sys
@@ -22,6 +21,7 @@ import torch
 from torch import Tensor
 
 from attention_by_hand.data import python_manual
+from benchmarks.command_line import options
 from benchmarks.results import made_by, store
 from solutions.language_model import (
     GPT,
@@ -96,12 +96,9 @@ def topic_bits(bits: Tensor, ids: Tensor) -> Tensor:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=800)
-    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
-    parser.add_argument("--widths", type=int, nargs="+", default=[size[0] for size in SIZES])
-    parser.add_argument("--result", default=RESULT)
-    args = parser.parse_args()
+    args = options(
+        __doc__, steps=800, seeds=(0, 1, 2), widths=[size[0] for size in SIZES], result=RESULT
+    )
     result = Path(__file__).with_name(args.result)
     sizes = [size for size in SIZES if size[0] in args.widths]
     torch.set_num_threads(1)

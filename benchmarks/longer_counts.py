@@ -10,7 +10,6 @@ little the untuned model gives to the letter is among the scores. Rows and error
 `fine_tuning.py`.
 """
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ import torch.nn.functional as F
 
 from attention_by_hand.models.checkpoints import load_or_train
 from benchmarks.bert import page_definitions
+from benchmarks.command_line import options
 from benchmarks.fine_tuning import drawn
 from benchmarks.letter_runs import Counts
 from benchmarks.results import made_by, store
@@ -93,10 +93,7 @@ def measured(page: dict, model, seed: int, sizes: list[int]) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1))
-    parser.add_argument("--rows", type=int, nargs="+", default=(80, 320, 1280))
-    args = parser.parse_args()
+    args = options(__doc__, seeds=(0, 1), rows=(80, 320, 1280))
     torch.set_num_threads(1)
     page = page_definitions()
     model = page["untrained"](0)

@@ -6,7 +6,6 @@ processor time, on one thread, and the bytes that each keeps for its backward pa
 benchmarks/recurrence_convolution_mixing.json, which the chapter's page draws.
 """
 
-import argparse
 import statistics
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from benchmarks.command_line import options
 from benchmarks.results import made_by, store
 from solutions.recurrence_convolution import linear_attention
 
@@ -125,9 +125,7 @@ def measured(rounds: int) -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    args = parser.parse_args()
+    args = options(__doc__, rounds=7)
     torch.set_num_threads(1)
     made = made_by("python -m benchmarks.mixing", d=D, k=K, batch=BATCH, rounds=args.rounds)
     store(RESULT, made, measured(args.rounds))

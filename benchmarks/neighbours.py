@@ -11,7 +11,6 @@ The ratio can be no smaller than the machine allows: with a single core, two tha
 it get half each. Run this on an idle machine.
 """
 
-import argparse
 import multiprocessing
 import statistics
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 from autograder.judge.judge_file import judge_file
 from autograder.sandbox import groups
 from autograder.sandbox.limits import Limits
+from benchmarks.command_line import options
 
 ROOT = Path(__file__).resolve().parents[1]
 BUSY = """
@@ -78,12 +78,7 @@ def beside(path: Path, busy: Path, grouped: bool) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--busy", type=int, default=60)
-    parser.add_argument("--chapter", default="masking")
-    parser.add_argument("--no-groups", action="store_true")
-    chosen = parser.parse_args()
+    chosen = options(__doc__, rounds=5, busy=60, chapter="masking", no_groups=False)
     if chosen.no_groups:
         without_groups()
     path = ROOT / "solutions" / f"{chosen.chapter}.py"

@@ -24,7 +24,6 @@ as in BLIP. Then a new writer learns from each of these, always with the 200, in
 that are right as a whole, for 1,000 other pictures.
 """
 
-import argparse
 import copy
 import time
 from functools import cache
@@ -37,6 +36,7 @@ from torch import Tensor, nn
 
 from attention_by_hand.data.glyphs import glyphs, picture
 from benchmarks import results
+from benchmarks.command_line import options
 
 RESULT = Path(__file__).with_suffix(".json")
 WEB, FEW, OTHER, WRONG = 3000, 200, 1000, 0.5
@@ -124,7 +124,6 @@ def share(found: Tensor) -> float:
 
 
 def run_of(seed: int) -> dict:
-    """All that is measured with a seed."""
     began = time.process_time()
     torch.manual_seed(seed)
     images, texts, _ = collection()
@@ -181,9 +180,7 @@ def store(path: Path, script: str, run: dict) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2, 3, 4))
-    args = parser.parse_args()
+    args = options(__doc__, seeds=(0, 1, 2, 3, 4))
     torch.set_num_threads(1)
     for seed in args.seeds:
         store(RESULT, "benchmarks/noisy_captions.py", run_of(seed))

@@ -4,11 +4,10 @@ Run: python -m benchmarks.one_token. It trains one layer (d_model 4, two heads, 
 say of each word in a short sentence what kind of word it is, on all sentences that its small
 grammar makes except the two that the book follows. In these, *well* is two different things. Of ten
 seeds, it shows the one whose second head is easiest to read; with all ten, both were named right.
-What happens to *well* on the way goes to attention_by_hand/figures/one_token.py, which is made
+What happens to *well* on the way goes to attention_by_hand/figures/one_token.json, which is made
 here, never edited.
 """
 
-import json
 import math
 from pathlib import Path
 
@@ -17,8 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_by_hand.blocks import EncoderLayer, TokenEmbedding, sinusoidal_encoding
+from benchmarks.results import write
 
-RESULT = Path(__file__).parents[1] / "attention_by_hand" / "figures" / "one_token.py"
+RESULT = Path(__file__).parents[1] / "attention_by_hand" / "figures" / "one_token.json"
 D_MODEL, HEADS, D_FF, SEED, STEPS, RATE, DECAY = 4, 2, 8, 3, 300, 0.02, 0.3
 PAD = "⟨pad⟩"
 FOLLOWED = (["she", "sings", "well", "."], ["the", "well", "is", "deep", "."])
@@ -31,15 +31,6 @@ KINDS = {
     "adjective": ("deep", "wide", "dark"),
     "full stop": (".",),
 }
-HEAD = '''"""What becomes of *well* in two sentences, step by step. Made by benchmarks/one_token.py.
-
-`MADE` is the model and how it was trained; the stages in `TEXTS` are what each step gives, in the
-order in which they are computed. The first axis of query to average is that of the two heads.
-"""
-
-from typing import Any
-
-'''
 
 
 def sentences() -> list[list[str]]:
@@ -175,25 +166,9 @@ def main() -> None:
                          "stages": stages(model, text, text.index("well"))}
         for text in FOLLOWED
     }  # fmt: skip
-    RESULT.write_text(HEAD + literal("MADE", made) + "\n" + literal("TEXTS", texts), "utf-8")
+    write(RESULT, made=made, texts=texts)
     for text, found in texts.items():
         print(text, dict(zip(KINDS, found["stages"]["output"], strict=True)))
-
-
-def literal(name: str, value: object) -> str:
-    """An assignment that reads like Python, one line an entry."""
-
-    def lines(value: object, depth: int) -> str:
-        if isinstance(value, dict):
-            inner = "".join(
-                f"{'    ' * (depth + 1)}{json.dumps(k, ensure_ascii=False)}: "
-                f"{lines(v, depth + 1)},\n"
-                for k, v in value.items()
-            )
-            return "{\n" + inner + "    " * depth + "}"
-        return json.dumps(value, ensure_ascii=False).replace("null", "None")
-
-    return f"{name} = {lines(value, 0)}\n"
 
 
 if __name__ == "__main__":

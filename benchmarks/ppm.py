@@ -8,13 +8,13 @@ by how many bytes each makes the file longer (to within the few that the coder s
 """
 
 import datetime
-import json
 from pathlib import Path
 
 import pyppmd
 
 from attention_by_hand.data import python_manual
 from benchmarks import english
+from benchmarks.results import write
 
 RESULT = Path(__file__).with_suffix(".json")
 ORDERS = (4, 6, 8, 12, 16, 24)
@@ -63,8 +63,7 @@ def main() -> None:
         print(
             name, {k: v for k, v in found[name].items() if k not in ("sizes", "added")}, flush=True
         )
-    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
-    RESULT.write_text("{" + lines + "}\n", encoding="utf-8")
+    write(RESULT, **found)
 
 
 if __name__ == "__main__":

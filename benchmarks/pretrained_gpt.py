@@ -9,10 +9,8 @@ out; and bits per byte of these, of each seed, of compressors, and of the page's
 has read the manual alone.
 """
 
-import argparse
 import bz2
 import gzip
-import json
 import lzma
 import math
 import time
@@ -24,8 +22,9 @@ from torch import Tensor
 
 from attention_by_hand.models import gpt
 from benchmarks import english, language_models
+from benchmarks.command_line import options
 from benchmarks.language_models import WORD, token_bits
-from benchmarks.results import made_by
+from benchmarks.results import made_by, write
 from solutions.language_model import (
     GPT,
     byte_pair_encode,
@@ -195,9 +194,7 @@ def prepare() -> tuple[dict[str, dict[english.Name, str]], Tokens, dict[str, Ten
 
 def store(made: dict, text: dict, seeds: list[dict], page: list[dict]) -> None:
     about = made_by("benchmarks/pretrained_gpt.py", **made)
-    found = {"made": about, "text": text, "seeds": seeds, "page": page}
-    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
-    RESULT.write_text("{" + lines + "}\n", encoding="utf-8")
+    write(RESULT, made=about, text=text, seeds=seeds, page=page)
     SOURCES.write_text(listed(text["sources"]), encoding="utf-8")
 
 
@@ -210,10 +207,7 @@ def listed(sources: list[list]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
-    parser.add_argument("--device", default="cpu")
-    args = parser.parse_args()
+    args = options(__doc__, seeds=(0, 1, 2), device="cpu")
     torch.set_num_threads(1)
     parts, tokens, ids = prepare()
     size, text = len(tokens.tokens), describe(parts, ids)

@@ -7,7 +7,6 @@ training, each with the day that it was written for. Then each reads the 132 tex
 benchmarks/transformer_readings.json, which the chapter's page prints.
 """
 
-import argparse
 import time
 from collections import Counter
 from multiprocessing import get_context
@@ -16,18 +15,13 @@ from unittest.mock import patch
 
 import torch
 
-from attention_by_hand.blocks import noam_rate
 from attention_by_hand.data import dates
+from benchmarks.bugs import SIZES, train_on
+from benchmarks.command_line import options
 from benchmarks.results import made_by, store
-from solutions.transformer import (
-    Transformer,
-    greedy_decode,
-    label_smoothed_cross_entropy,
-    shift_right,
-)
+from solutions.transformer import Transformer, greedy_decode
 
 RESULT = Path(__file__).with_name("transformer_readings.json")
-SIZES = {"d_model": 64, "num_heads": 4, "num_layers": 2, "d_ff": 256, "dropout": 0.0}
 TRAININGS = ("kept", "left out")  # the texts with two readings
 SEEDS = (0, 1, 2)
 TWO_READINGS = [f"{a}/{b}/27" for a in range(1, 13) for b in range(1, 13) if a != b]
@@ -63,16 +57,9 @@ def train(job: tuple[str, int, int]) -> dict:
     targets = dates.Vocabulary([e.iso for e in examples])
     torch.manual_seed(seed)
     model = Transformer(len(sources), len(targets), **SIZES)
-    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     batches, began = dates.batches(examples, sources, targets, 64, seed), time.process_time()
-    for step, (source, target) in zip(range(1, steps + 1), batches, strict=False):
-        loss = label_smoothed_cross_entropy(model(source, shift_right(target, dates.BOS)), target)
-        optimiser.param_groups[0]["lr"] = noam_rate(step, SIZES["d_model"], warmup=400) * (
-            1 - step / (steps + 1)
-        )
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
+    for _ in train_on(batches, model, steps):
+        pass
 
     def written(texts: list[str]) -> list[str]:
         ids = greedy_decode(model, sources.encode(texts), dates.BOS, dates.EOS, 12)
@@ -105,11 +92,7 @@ def _day(example: dates.Example) -> dates.datetime.date:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    args = parser.parse_args()
+    args = options(__doc__, steps=2000, jobs=2, seeds=SEEDS)
     jobs = [(training, seed, args.steps) for seed in args.seeds for training in TRAININGS]
     runs = []
     with get_context("spawn").Pool(args.jobs) as pool:

@@ -29,7 +29,11 @@ def runs_in(path: Path) -> Any:
 
 def store(path: Path, made: dict[str, Any], runs: Any, **more: Any) -> None:
     """Write results as JSON, with a line for each run."""
-    parts = {"made": made, **more, "runs": runs}
+    write(path, made=made, **more, runs=runs)
+
+
+def write(path: Path, **parts: Any) -> None:
+    """Write the parts as JSON, with a line for each entry of a part."""
     text = ",\n".join(f"{_json(name)}: {_in_lines(part)}" for name, part in parts.items())
     path.write_text("{" + text + "}\n", encoding="utf-8")
 

@@ -6,7 +6,7 @@ average: no positions, one head, no feed-forward network. A *shore* or a *lake* 
 decides, and if it does not, the answer is that nobody can tell. Without this third answer, one of
 the senses would do as the default, and its words would not be looked at. The two sentences of the
 picture are left out of training, with *today* before or behind them, too. What comes out goes to
-attention_by_hand/figures/two_banks.py, which is made here, never edited; with it, what ten seeds
+attention_by_hand/figures/two_banks.json, which is made here, never edited; with it, what ten seeds
 look at. The picture shows one whose weights are not so large that nothing is left to average.
 """
 
@@ -17,9 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from benchmarks.one_token import literal, rounded
+from benchmarks.one_token import rounded
+from benchmarks.results import write
 
-RESULT = Path(__file__).parents[1] / "attention_by_hand" / "figures" / "two_banks.py"
+RESULT = Path(__file__).parents[1] / "attention_by_hand" / "figures" / "two_banks.json"
 D_MODEL, D_K, SEED, STEPS, RATE, DECAY = 4, 2, 2, 600, 0.01, 0.3
 SENSES = ("water", "money", "either")
 PLACES = {"shore": "water", "lake": "water", "shop": "money", "firm": "money"}
@@ -27,17 +28,6 @@ TELLING = {"muddy": "water", "deep": "water", "wide": "water",
            "closed": "money", "open": "money", "rich": "money"}  # fmt: skip
 DULL = ("old", "small", "near")
 FOLLOWED = (["the", "bank", "is", "muddy", "."], ["the", "bank", "is", "closed", "."])
-HEAD = '''"""Which *bank*? The numbers of the book's first picture. Made by benchmarks/two_banks.py.
-
-`MADE` is the model and how it was trained; `TEXTS` has, for each sentence, its words, the row of
-*bank* in the table `(4,)`, values `(n, 2)`, weights `(n,)`, their average `(2,)`, and the answer, a
-probability for each sense. `LOOKS` has the weight that ten trainings give to the word that decides,
-in each sentence.
-"""
-
-from typing import Any
-
-'''
 
 
 def sentences() -> list[tuple[list[str], str]]:
@@ -148,12 +138,8 @@ def main() -> None:
         "words": WORDS,
         "state": {name: rounded(part) for name, part in models[SEED].state_dict().items()},
     }
-    told = [
-        literal("MADE: dict[str, Any]", made),
-        literal("TEXTS: dict[str, Any]", shown(models[SEED])),
-        literal("LOOKS", [looks(model) for model in models]),
-    ]
-    RESULT.write_text(HEAD + "\n".join(told), "utf-8")
+    seen = [looks(model) for model in models]
+    write(RESULT, made=made, texts=shown(models[SEED]), looks=seen)
     for model in models:
         print(looks(model), [found["answer"] for found in shown(model).values()])
 

@@ -10,7 +10,6 @@ another order, or their patches. With the page's recipe, all images and shifts, 
 at as well. Seeds that are on file already are kept, so that several runs may share the work.
 """
 
-import argparse
 import time
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
+from benchmarks.command_line import options
 from benchmarks.page_cells import run_cells
 from benchmarks.results import made_by, runs_in, store
 
@@ -166,10 +166,7 @@ def runs_of(page: dict, seed: int) -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2, 3, 4))
-    parser.add_argument("--result", default="vision_models.json")
-    args = parser.parse_args()
+    args = options(__doc__, seeds=(0, 1, 2, 3, 4), result="vision_models.json")
     torch.set_num_threads(1)
     page, path = page_definitions(), Path(__file__).with_name(args.result)
     more = {

@@ -15,7 +15,6 @@ Weights are rounded to half precision before anything is measured. Seed 0's, and
 of all seeds, are kept in an .npz beside the result. Runs that are on file are kept.
 """
 
-import argparse
 import itertools
 import json
 import math
@@ -31,6 +30,7 @@ from torch import Tensor, nn
 from attention_by_hand.data.glyphs import SIZE, glyphs, picture
 from benchmarks import results
 from benchmarks.caption_rivals import closest
+from benchmarks.command_line import options
 from benchmarks.vision import page_definitions
 from solutions.vision_transformer import VisionTransformer
 
@@ -177,11 +177,7 @@ def twins() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--result", default="vision_letters.json")
-    args = parser.parse_args()
+    args = options(__doc__, seeds=(0, 1, 2), steps=STEPS, result="vision_letters.json")
     torch.set_num_threads(1)
     result = Path(__file__).with_name(args.result)
     page, weights = page_definitions(), {}
@@ -209,7 +205,6 @@ def main() -> None:
 
 
 def store(result: Path, runs: list[dict], weights: dict) -> None:
-    """Write all runs, and the weights."""
     _, letters, held_out, _ = collection()
     more = {
         "pictures": {"train": len(letters), "test": len(held_out)},

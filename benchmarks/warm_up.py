@@ -6,7 +6,6 @@ pre-norm at the full rate, and residual connections without a norm. The losses g
 benchmarks/warm_up.json; a test compares the page's table with them.
 """
 
-import argparse
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_by_hand.blocks import MultiHeadAttention
+from benchmarks.command_line import options
 from benchmarks.results import made_by, runs_in, store
 from solutions.residual_layernorm import FeedForward, Residual
 
@@ -109,11 +109,7 @@ def train(job: tuple[str, int, int]) -> tuple[str, int, list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", nargs="+", help="train these again and keep the rest")
-    args = parser.parse_args()
+    args = options(__doc__, steps=400, jobs=2, only=())
     wanted = args.only or [*RUNS]
     jobs = [(name, seed, args.steps) for name in wanted for seed in SEEDS]
     runs: dict[str, list[list[float]]] = {}

@@ -259,7 +259,6 @@ def grade_the_sample(request: pytest.FixtureRequest) -> Callable[[], "ClassResul
 
 @pytest.fixture(scope="session")
 def sample_class(grade_the_sample: Callable[[], "ClassResult"]) -> "ClassResult":
-    """The sample class, graded."""
     return grade_the_sample()
 
 

@@ -13,14 +13,17 @@ from autograder.student.authoring import (
     Draw,
     Previous,
     Recipe,
+    Record,
     Run,
     Step,
     as_argument,
+    describe,
     plain,
     tensor,
 )
 from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import numbers_of
+from autograder.student.engine.compare import all_shaped
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -89,6 +92,35 @@ def factors(y: np.ndarray, column: np.ndarray) -> np.ndarray | None:
 def over_column(column: "Tensor", scale: "Tensor") -> Callable[[Value], np.ndarray | None]:
     """Finds these factors in a result."""
     return lambda result: factors(result, numbers_of(column)[2:, 0] * numbers_of(scale))
+
+
+def by_factors(
+    problem: Callable[[np.ndarray, float], str | None],
+) -> Callable[[Run, Record], str | None]:
+    """Judges by `problem(factors, p)` what calls in training drop of what the feed-forward adds."""
+
+    def judge(run: Run, record: Record) -> str | None:
+        if not run.random:  # carries no marks, but tells known mistakes apart
+            return None
+        column = numbers_of(run.parameters["linear2.weight"])[2:, 0]
+        column = column * numbers_of(run.parameters["linear1.bias"])
+        shape = run.steps[0].args[0].data.shape
+        results = [plain(value) for value in record.values]
+        if not all_shaped(results, shape):
+            return f"the result: expected shape {shape}, got {describe(record.value)}"
+        factor = factors(np.stack(results), column)
+        if factor is None:
+            return "with norm1 giving the same vector everywhere, the result does not show it"
+        p = run.constructor.kwargs["dropout"]
+        dropped = np.abs(factor) < 1e-3
+        if not dropped.any() or dropped.all():
+            whole = "everything" if dropped.any() else "nothing"
+            return f"in training with dropout {p}, {whole} that the feed-forward adds is dropped"
+        if (dropped[0] == dropped[1]).all():
+            return "two calls in training drop the same numbers"
+        return problem(factor, p)
+
+    return judge
 
 
 # --- a sum of numbers that are all alike ---------------------------------------------------------

@@ -11,6 +11,7 @@ from autograder.student.authoring import (
     Aspect,
     Draw,
     Finding,
+    Previous,
     Recipe,
     Record,
     Run,
@@ -25,7 +26,7 @@ from autograder.student.authoring import (
 )
 from autograder.student.engine.arrays import Value
 from autograder.student.engine.aspects import Runs, numbers_of
-from autograder.student.engine.compare import worst
+from autograder.student.engine.compare import all_shaped, worst
 from autograder.student.engine.runs import APPLY
 from autograder.student.engine.simulated_device import TOO_MANY
 
@@ -181,6 +182,24 @@ def sure(draw: Draw, B: int, n: int, vocab: int) -> tuple[Array, Array]:
     return tensor(logits, "float64"), tensor(ids)
 
 
+def summary_of(function: Value, summary: Callable[[Value, int], Value], seed: int) -> Value:
+    """`summary(function, seed)`, so that known mistakes can be told apart.
+
+    It carries no marks, since it is made where the answer runs.
+    """
+    try:
+        return summary(function, seed)
+    except Exception as error:  # noqa: BLE001  (an answer that cannot do this is judged elsewhere)
+        return type(error).__name__
+
+
+def summed_up(draw: Draw, summary: Callable[[Value, int], Value]) -> Run:
+    """A run whose result does not depend on chance: a summary of what the answer draws."""
+    run = Run((Step(("__call__",), {}, "__getattribute__"),))
+    seed = draw.integer(0, 10**6)
+    return run.then_apply(as_argument(summary_of), Previous(0), as_argument(summary), seed)
+
+
 # --- properties ---------------------------------------------------------------------------------
 
 
@@ -205,6 +224,21 @@ def _within(trial: Trial) -> Finding:
         return Finding(True)
     line = raised.traceback.splitlines()[-1] if raised.traceback else "the call"
     return wrong(f"{line} {raised.message}; expected {trial.run.most} at most")
+
+
+def no_peeking(run: Run, record: Record) -> str | None:
+    """The logits of three calls `(2, 5, 6)` show what a new token at 4, then one at 2, changes."""
+    results = [plain(value) for value in record.values]
+    if not all_shaped(results, (2, 5, 6)):
+        return f"the logits: expected shape (2, 5, 6), got {describe(record.value)}"
+    for position, logits in zip((4, 2), results[1:], strict=True):
+        moved = np.abs(logits - results[0]).max((0, 2))
+        for i, far in enumerate(moved):
+            if i < position and not far < 1e-5:
+                return f"a new token at {position} changes the logits at {i} (by {far:.3g})"
+            if i >= position and not far > 1e-4:
+                return f"a new token at {position} leaves the logits at {i} unchanged"
+    return None
 
 
 def all_finite(run: Run, record: Record) -> str | None:

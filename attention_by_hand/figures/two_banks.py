@@ -1,4 +1,4 @@
-"""Which *bank*? The numbers of the book's first picture. Made by benchmarks/two_banks.py.
+"""Which *bank*? The numbers of the book's first picture, by benchmarks/two_banks.py.
 
 `MADE` is the model and how it was trained; `TEXTS` has, for each sentence, its words, the row of
 *bank* in the table `(4,)`, values `(n, 2)`, weights `(n,)`, their average `(2,)`, and the answer, a
@@ -6,108 +6,11 @@ probability for each sense. `LOOKS` has the weight that ten trainings give to th
 in each sentence.
 """
 
+import json
+from pathlib import Path
 from typing import Any
 
-MADE: dict[str, Any] = {
-    "script": "python -m benchmarks.two_banks",
-    "seed": 2,
-    "steps": 600,
-    "words": [
-        ".",
-        "bank",
-        "closed",
-        "deep",
-        "firm",
-        "is",
-        "lake",
-        "muddy",
-        "near",
-        "old",
-        "open",
-        "rich",
-        "sees",
-        "she",
-        "shop",
-        "shore",
-        "small",
-        "the",
-        "today",
-        "wide",
-    ],
-    "state": {
-        "table.weight": [
-            [-0.7905, 1.0652, -1.7416, -0.5628],
-            [-1.896, 0.2457, -0.3969, -0.0418],
-            [1.0455, -1.5169, -0.537, 0.2777],
-            [-0.4615, 0.6288, -1.8497, -1.289],
-            [0.1934, -0.4881, -0.9867, -0.2169],
-            [0.2537, -0.1278, -0.3773, 0.6436],
-            [-0.1185, 0.3487, 1.5319, 0.723],
-            [-0.6281, 0.7133, -1.9719, -1.1991],
-            [-0.1573, -0.6923, 1.3507, -1.6573],
-            [-0.48, -0.9422, 1.2935, -1.5515],
-            [1.3665, -1.4537, -0.561, 0.2596],
-            [0.991, -1.6596, -0.6175, 0.32],
-            [0.1125, -0.0915, -0.8054, 1.0615],
-            [0.2015, 0.2082, -0.7288, 0.8273],
-            [0.3152, -0.6301, -1.0901, -0.6323],
-            [-0.3646, 0.4465, 1.3321, 0.5021],
-            [-0.3909, -0.9642, 1.3791, -1.4004],
-            [0.9905, -1.0037, 0.059, 1.5167],
-            [0.1509, 0.3019, -0.4814, 0.4741],
-            [-0.8764, 0.5241, -1.8771, -1.3328],
-            [0.0704, 0.1119, 0.1514, 0.0792],
-        ],
-        "W_q.weight": [[-0.9761, 0.4218, 0.3269, 0.1778], [0.4279, 0.3756, 0.7603, 0.5797]],
-        "W_k.weight": [[0.0128, -0.443, -0.5074, -1.5578], [-0.6589, 0.8417, -0.7033, -0.2113]],
-        "W_v.weight": [[-0.4538, 0.8763, -0.9876, -0.4805], [0.6909, -0.5422, -0.8797, 0.9887]],
-        "output.weight": [[1.1262, -0.5239], [-0.952, 0.8642], [-0.9949, -1.8264]],
-        "output.bias": [-0.0726, 0.1797, -0.1466],
-    },
-}
-
-TEXTS: dict[str, Any] = {
-    "the bank is muddy .": {
-        "words": ["the", "bank", "is", "muddy", "."],
-        "place": 1,
-        "embedding": [-1.896, 0.2457, -0.3969, -0.0418],
-        "values": [
-            [-2.1161, 2.6762],
-            [1.4878, -1.1353],
-            [-0.1637, 1.2128],
-            [3.4337, -0.2716],
-            [3.2826, -0.1481],
-        ],
-        "weights": [0.0603, 0.06, 0.0778, 0.6786, 0.1233],
-        "average": [2.6837, -0.015],
-        "answer": [0.9921, 0.0047, 0.0032],
-    },
-    "the bank is closed .": {
-        "words": ["the", "bank", "is", "closed", "."],
-        "place": 1,
-        "embedding": [-1.896, 0.2457, -0.3969, -0.0418],
-        "values": [
-            [-2.1161, 2.6762],
-            [1.4878, -1.1353],
-            [-0.1637, 1.2128],
-            [-1.4068, 2.2918],
-            [3.2826, -0.1481],
-        ],
-        "weights": [0.0392, 0.039, 0.0506, 0.791, 0.0802],
-        "average": [-0.8829, 1.9229],
-        "answer": [0.0085, 0.9873, 0.0042],
-    },
-}
-
-LOOKS = [
-    [0.9644, 0.9661],
-    [0.9854, 0.9116],
-    [0.6786, 0.791],
-    [0.9876, 0.579],
-    [0.3834, 0.8742],
-    [0.9434, 0.8895],
-    [0.6492, 0.5939],
-    [0.9978, 0.209],
-    [0.2112, 0.9096],
-    [0.8885, 0.0942],
-]
+_FOUND = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+MADE: dict[str, Any] = _FOUND["made"]
+TEXTS: dict[str, Any] = _FOUND["texts"]
+LOOKS: list[list[float]] = _FOUND["looks"]

@@ -155,7 +155,6 @@ def read_list(sheet: Worksheet) -> None:
 
 
 def row_of_person(sheet: Worksheet, row: int, number: str = "", **time: Any) -> SheetRow:
-    """What a row says of a person."""
     told = {what: normalize("NFC", sheet.cell(row, what)) for what in _HEADINGS}
     name, first, last = told["name"], told["first"], told["last"]
     if not first and not last and ", " in name:  # Canvas: King, Ada

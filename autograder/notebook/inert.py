@@ -147,7 +147,6 @@ def show_markdown(context: Context, source: str) -> str:
 
 
 def highlight_code(source: str, language: str | None = None, metadata: dict | None = None) -> str:
-    """Code in colours."""
     language = language or (metadata or {}).get("magics_language")
     made = None
     if len(source) <= MAX_CODE:

@@ -161,7 +161,6 @@ def defined_names(source: str) -> frozenset[str]:
 
 @_remember(_KEPT_NAMES)  # as many as several submissions may hold
 def names_in(source: str) -> Names:
-    """The names in a cell."""
     try:
         tree, text = _parse(source)
         tables = [*_all_tables(symtable.symtable(_with_generators(tree, text), "cell", "exec"))]

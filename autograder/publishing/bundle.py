@@ -43,7 +43,6 @@ KINDS = (".zip", ".tar.gz", ".tgz")  # of archives, by the end of the name
 
 
 def archive_name() -> str:
-    """The name of the archive."""
     return f"{contents().NAME}.zip"
 
 

@@ -28,7 +28,6 @@ def names_bound(code: str) -> set[str]:
 
 
 def names_read(code: str) -> set[str]:
-    """The names that a cell reads."""
     reads = {
         n.id
         for n in ast.walk(ast.parse(python(code)))

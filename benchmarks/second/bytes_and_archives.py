@@ -1,13 +1,12 @@
 """Chapter 9's byte pairs, counted bytes and compressors once more: pair by pair, byte by byte.
 
-Run: python -m benchmarks.second.bytes_and_archives [PART ...]; the parts are *pairs*, *bytes* and
+Run: python -m benchmarks.second bytes_and_archives [PART ...]; the parts are *pairs*, *bytes* and
 *archives*. The compressors are the programs of the command line. Tokens, their lengths, the first
 and last pairs and all compressors are the page's to its digits; bytes after up to 0, 1, 12 and 24
 others 4.82, 3.61, 2.14 and 2.14 frozen, the last 1.61 going on.
 """
 
 import subprocess
-import sys
 from collections import Counter, defaultdict
 from itertools import groupby
 
@@ -114,7 +113,7 @@ def counted_bytes() -> None:
     for longest, discount in ((0, 0.9), (1, 0.9), (12, 0.95), (24, 0.95)):
         for going_on in (False, True):
             found = bits(known, new, longest, discount, going_on) / size
-            print(f"bytes after up to {longest}{', going on' * going_on}: {found:.3f}", flush=True)
+            print(f"bytes after up to {longest}{', going on' * going_on}: {found:.3f}")
 
 
 def archives() -> None:
@@ -128,6 +127,6 @@ def archives() -> None:
         print(f"{program} -9: {per_byte[0]:.2f}, primed {per_byte[1]:.2f}")
 
 
-if __name__ == "__main__":
-    for part in sys.argv[1:] or ("archives", "pairs", "bytes"):
+def main(*parts: str) -> None:
+    for part in parts or ("archives", "pairs", "bytes"):
         {"pairs": pairs, "bytes": counted_bytes, "archives": archives}[part]()

@@ -1,10 +1,9 @@
 """Chapter 9's eight circles once more: which head looks at what followed, layers written out.
 
-Run: python -m benchmarks.second.circles [TOKENS] [SEED]; so many are written after each beginning.
+Run: python -m benchmarks.second circles [TOKENS] [SEED]; so many are written after each beginning.
 """
 
 import random
-import sys
 from collections import defaultdict
 
 import torch
@@ -75,7 +74,7 @@ def told(means: dict[str, list[tuple[float, str]]]) -> None:
 
 
 @torch.no_grad()
-def main(count: int, seed: int) -> None:
+def main(count: int = 60, seed: int = 5) -> None:
     w, tokens = gpt.weights(), Tokens(gpt.merges())
     for start in STARTS:
         ids = tokens.encode([start]).tolist()
@@ -94,9 +93,3 @@ def main(count: int, seed: int) -> None:
                 sums[which][name] += share / 8
     print("random tokens, twice")
     told({which: [(s, name) for name, s in shares.items()] for which, shares in sums.items()})
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    given = [int(word) for word in sys.argv[1:]]
-    main(*given, *(60, 5)[len(given) :])

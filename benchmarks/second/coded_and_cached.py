@@ -1,8 +1,8 @@
 """Chapter 9's page model in NumPy: its bits, hot and cold words, a file of a sentence; and costs.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.coded_and_cached [PART ...]; minutes. The parts
-are *costs* (of steps and of caches), *cache* (token by token), *coded* (sentences of held-out
-topics, by fractions) and *words* (what the training text does not have, in ten texts).
+Run: python -m benchmarks.second coded_and_cached [PART ...]; minutes. The parts are *costs* (of
+steps and of caches), *cache* (token by token), *coded* (sentences of held-out topics, by fractions)
+and *words* (what the training text does not have, in ten texts).
 A step takes 3.81 GFLOP, the scores' 0.40 among them. Held-out topics: 2.420 bits per byte. Twelve
 pieces of 40 tokens take 0.6 to 1.9 bits more than they cost, 288 on average; bare xz, primed, 299.
 Of the words 8, 27 and 37% are new at 0.5, 1 and 1.5; of those by people 10%, small letters and
@@ -12,7 +12,6 @@ capitals alike. Step by step, 128 tokens come out the same to 2e-14.
 import lzma
 import math
 import re
-import sys
 import time
 from fractions import Fraction
 
@@ -137,7 +136,6 @@ def coded():
             bits[i] = -found[i - 1 - begin, new[i]] / LN2
     print(
         f"the page's model: {bits.sum() / sizes[new[1:]].sum().item():.3f} bits per byte",
-        flush=True,
     )
     print({t: round(np.mean(e), 2) for t, e in doubt.items()}, "bits of surprise at temperatures")
     learnt, names = "".join(TEXTS["train"]).encode("latin-1"), token_names()
@@ -177,7 +175,7 @@ def words():
             written = re.findall("[a-z]+", "".join(names[i] for i in row).lower())[:-1]
             unknown, of = unknown + sum(word not in known for word in written), of + len(written)
         print(f"temperature {temperature}: {unknown} of {of}, {unknown / of:.0%} new;", end=" ")
-        print(f"{np.mean(surprise):.2f} bits of surprise", flush=True)
+        print(f"{np.mean(surprise):.2f} bits of surprise")
 
 
 def token_names():
@@ -190,8 +188,7 @@ def token_names():
     return names
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
+def main(*chosen: str) -> None:
     parts = {"costs": costs, "cache": cache, "coded": coded, "words": words}
-    for part in sys.argv[1:] or parts:
+    for part in chosen or parts:
         parts[part]()

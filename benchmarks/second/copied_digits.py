@@ -1,9 +1,7 @@
 """Chapter 8's bottleneck once more: digits copied by torch's GRU, with and without attention.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.copied_digits [SEED ...]
+Run: python -m benchmarks.second copied_digits [SEED ...]
 """
-
-import sys
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +13,7 @@ BEGIN, END, PAD = 10, 11, 12
 class Copier(nn.Module):
     """Reads with one GRU, writes with another; what it looks back at is all states or the last."""
 
-    def __init__(self, d: int, forgeable: bool):
+    def __init__(self, d: int, looks: bool):
         super().__init__()
         self.looks, self.table = looks, nn.Embedding(13, 32)
         self.reader, self.cell = nn.GRU(32, d, batch_first=True), nn.GRUCell(32 + d, d)
@@ -59,7 +57,7 @@ def copied(
     d: int,
     longest: int,
     steps: int,
-    forgeable: bool,
+    looks: bool,
     seed: int,
     lengths: tuple,
     backwards: bool = False,
@@ -87,9 +85,8 @@ def copied(
     return "  ".join(f"{n}: {share:.0%}" for n, share in zip(lengths, found, strict=True))
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for seed in map(int, sys.argv[1:] or ("21", "22")):
+def main(*seeds: int) -> None:
+    for seed in seeds or (21, 22):
         for d, longest, steps, lengths in (
             (64, 12, 450, (4, 8, 12)),
             (96, 20, 1500, (4, 8, 10, 12, 16, 20, 26)),
@@ -101,4 +98,3 @@ if __name__ == "__main__":
             ):
                 told = copied(d, longest, steps, looks, seed, lengths, backwards)
                 print(f"seed {seed}, state {d}, {steps} steps, {words}: {told}")
-                sys.stdout.flush()

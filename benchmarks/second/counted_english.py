@@ -1,13 +1,12 @@
 """Chapter 9's counted runs beside the GPT trained beforehand, once more, token by token.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.counted_english [LONGEST_TOKENS LONGEST_BYTES];
-four minutes. Bits per byte, validation and test: tokens 1.3797 and 1.3756, going on 1.3388 and
-1.3089, bytes 1.4160 and 1.4134. Those that go on, with the discounts of kneser_ney.json: the GPT is
-ahead by 0.009, over documents drawn anew -0.012 to 0.028, in 40 of 73 documents.
+Run: python -m benchmarks.second counted_english [LONGEST_TOKENS LONGEST_BYTES]; four minutes. Bits
+per byte, validation and test: tokens 1.3797 and 1.3756, going on 1.3388 and 1.3089, bytes 1.4160
+and 1.4134. Those that go on, with the discounts of kneser_ney.json: the GPT is ahead by 0.009, over
+documents drawn anew -0.012 to 0.028, in 40 of 73 documents.
 """
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -96,14 +95,14 @@ def told(counted, texts):
     drawn = np.random.default_rng(91).multinomial(len(texts), even, 20_000)
     low, high = np.percentile(drawn @ lead / (drawn @ sizes), (2.5, 97.5))
     ahead = f"{lead.sum() / sizes.sum():.3f}, {low:.3f} to {high:.3f}"
-    print(f"   GPT ahead by {ahead}, in {(lead > 0).sum()} of {len(texts)} documents", flush=True)
+    print(f"   GPT ahead by {ahead}, in {(lead > 0).sum()} of {len(texts)} documents")
 
 
-def main(lengths):
+def main(*lengths: int) -> None:
     parts = english.split(english.documents())
     texts = {part: [text.encode() for text in parts[part].values()] for part in parts}
     cutter = Cutter(gpt.WEIGHTS)
-    for kind, longest in zip(("tokens", "bytes"), lengths, strict=True):
+    for kind, longest in zip(("tokens", "bytes"), lengths or (6, 12), strict=True):
         row = {
             part: np.concatenate(
                 [cutter(t) if kind == "tokens" else [0, *(b + 1 for b in t)] for t in found]
@@ -125,10 +124,6 @@ def main(lengths):
                 bounds=[(0, 1), (0, 2), (0, 3)] * longest,
             )
             name = f"{kind} up to {longest}{', going on' * going_on}"
-            print(f"{name}: valid {best.fun:.4f}, test {cost(best.x, 'test'):.4f}", flush=True)
+            print(f"{name}: valid {best.fun:.4f}, test {cost(best.x, 'test'):.4f}")
             if kind == "tokens":
                 told(of_documents(row["test"], bits(tables["test"], best.x, size)), texts["test"])
-
-
-if __name__ == "__main__":
-    main([int(length) for length in sys.argv[1:]] or (6, 12))

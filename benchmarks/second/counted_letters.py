@@ -1,12 +1,11 @@
 """Chapter 3's hidden letters, guessed by counting alone, once more: dictionaries, other contexts.
 
-Run: python -m benchmarks.second.counted_letters [SEED ...]; seconds for each. Right of the windows
+Run: python -m benchmarks.second counted_letters [SEED ...]; seconds for each. Right of the windows
 kept back, seeds 71 to 74: by both neighbours 33.7, 39.2, 40.5 and 40.0%, by one to three 52.9,
 53.1, 57.2 and 59.5; where what the tables say is multiplied instead of averaged, 47.3, 46.3, 52.4
 and 52.9. After 1,500 steps, 32 heads with a feed-forward layer guess 56.2% on seed 71, 55.6 on 73.
 """
 
-import sys
 from collections import Counter, defaultdict
 
 from benchmarks.second.letters import cut
@@ -60,9 +59,9 @@ def tell(seed: int) -> None:
     }
     for way, worth in ways.items():
         right = [max(range(27), key=lambda c: worth(w, c)) == w[2] for w in asked]  # noqa: B023
-        print(f"seed {seed}, {way}: {sum(right) / len(right):.1%}", flush=True)
+        print(f"seed {seed}, {way}: {sum(right) / len(right):.1%}")
 
 
-if __name__ == "__main__":
-    for each in map(int, sys.argv[1:] or (71, 72, 73, 74)):
-        tell(each)
+def main(*seeds: int) -> None:
+    for seed in seeds or (71, 72, 73, 74):
+        tell(seed)

@@ -1,10 +1,9 @@
 """Chapter 9's counted runs of tokens and GPT, topic by topic, once more, token by token.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.counted_tokens [SEED ...]
+Run: python -m benchmarks.second counted_tokens [SEED ...]
 """
 
 import math
-import sys
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -57,8 +56,7 @@ def read_by(model, text):
     return np.array(bits)
 
 
-def main(seeds):
-    torch.set_num_threads(1)
+def main(*seeds: int) -> None:
     ids, lengths = streams()
     learnt, new = (ids[part].tolist() for part in ("train", "test"))
     size = np.array([lengths[i].item() for i in new[1:]])
@@ -66,8 +64,8 @@ def main(seeds):
     found = {}
     for k, name in enumerate(("pairs", "triples", "fours"), 1):
         found[name] = cost(counts(learnt, k), new, k, len(lengths))
-        print(name, f"{found[name].sum() / size.sum():.3f}", flush=True)
-    for seed in seeds:
+        print(name, f"{found[name].sum() / size.sum():.3f}")
+    for seed in seeds or (7,):
         ours = read_by(train(ids["train"], len(lengths), 128, 2, 1080, seed), new)
         print(f"GPT, seed {seed}: {ours.sum() / size.sum():.3f}")
         for name in ("pairs", "triples"):
@@ -77,7 +75,3 @@ def main(seeds):
             low, high = np.percentile(leads[drawn].sum(1) / bytes_of[drawn].sum(1), (2.5, 97.5))
             ahead = f"{leads.sum() / size.sum():+.3f}, in {(leads > 0).sum()} of {len(leads)}"
             print(f"   ahead of {name} by {ahead} topics; over topics {low:+.2f} to {high:+.2f}")
-
-
-if __name__ == "__main__":
-    main([int(seed) for seed in sys.argv[1:]] or [7])

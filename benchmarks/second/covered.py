@@ -1,17 +1,15 @@
 """Chapter 12's shipped captioner once more: where it looks, what covering does, what it finds.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.covered [SEED]; some 20 seconds. Sections 12.6
-(nearest), 12.7, 12.7.1 and 12.8. Letter and mark are told apart as drawn from one pen position.
-Found, then the page: nearest, letter 97% and 97, mark 2 and 2. Weights on the mark while letter,
-WITH and mark are chosen 0.09, 0.25, 0.46, page 0.10, 0.24, 0.44; mean map of others 0.29 and 0.28.
-Mark covered: bare letter 95% and 98; letter covered: mark 15 and 6, known name 22 and 14; as much
-of the letter as the mark takes: mark 83 (88 if it is what is farthest) and 89; another letter, no
-such name: exact 80 (83 and 79 with seeds 13 and 14) and 84, so "some eight in ten". Its own name,
-of all names of the letter: by cosine 913 of 944, by matching 911; the page had 69 of 69 and 68,
-against one other mark each. Agreed, but that one was easy.
+Run: python -m benchmarks.second covered [SEED]; some 20 seconds. Sections 12.6 (nearest), 12.7,
+12.7.1 and 12.8. Letter and mark are told apart as drawn from one pen position. Found, then the
+page: nearest, letter 97% and 97, mark 2 and 2. Weights on the mark while letter, WITH and mark are
+chosen 0.09, 0.25, 0.46, page 0.10, 0.24, 0.44; mean map of others 0.29 and 0.28. Mark covered: bare
+letter 95% and 98; letter covered: mark 15 and 6, known name 22 and 14; as much of the letter as the
+mark takes: mark 83 (88 if it is what is farthest) and 89; another letter, no such name: exact 80
+(83 and 79 with seeds 13 and 14) and 84, so "some eight in ten". Its own name, of all names of the
+letter: by cosine 913 of 944, by matching 911; the page had 69 of 69 and 68, against one other mark
+each. Agreed, but that one was easy.
 """
-
-import sys
 
 import numpy as np
 import torch
@@ -50,7 +48,7 @@ def tell(title, names, said):
         "known": [one in NAMES for one in said],
     }
     shares = ", ".join(f"{word} {np.mean(some):.0%}" for word, some in found.items())
-    print(f"{title:34} {len(names):4}: {shares}", flush=True)
+    print(f"{title:34} {len(names):4}: {shares}")
 
 
 def middle(ink):
@@ -157,9 +155,8 @@ def judged(model, unseen):
     return right.tolist()
 
 
-def main():
-    torch.set_num_threads(1)
-    luck = np.random.default_rng(int(sys.argv[1]) if len(sys.argv) > 1 else 12)
+def main(seed: int = 12) -> None:
+    luck = np.random.default_rng(seed)
     model = captioner.trained()
     unseen = [(g, drawn.picture(g)) for g in EVERY if g.pair in OUT]
     nearest(unseen)
@@ -175,7 +172,3 @@ def main():
     marked = np.stack([abs(x - p) > 0.2 for (_, x), p in zip(single, pens, strict=True)])
     looks(model, single, marked)
     covered(model, unseen, luck)
-
-
-if __name__ == "__main__":
-    main()

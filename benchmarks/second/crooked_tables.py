@@ -1,6 +1,6 @@
 """Chapter 5's wrong tables of positions once more: the best step, neighbours, the closest rows.
 
-Run: python -m benchmarks.second.crooked_tables. For d = 64 neighbours and closest rows are the
+Run: python -m benchmarks.second crooked_tables. For d = 64 neighbours and closest rows are the
 page's to its two digits, and only the cosine with an exponent of its own has no step (off by 0.9).
 For d = 16 and 128, and with a table in halves, it is the same (2026-11-27).
 """
@@ -52,7 +52,7 @@ def numbers(rows: np.ndarray) -> tuple[float, float, float]:
     return away, alike, nearest
 
 
-if __name__ == "__main__":
+def main() -> None:
     for d in (16, 64, 128):
         for name, rows in tables(d).items():
             away, alike, nearest = numbers(rows)

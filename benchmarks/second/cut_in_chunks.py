@@ -1,11 +1,10 @@
 """Chapter 4's cache, its sizes and its masks of numbers once more, in NumPy and by plain sums.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.cut_in_chunks [SEED]; half a minute, most of it
-for the times. What torch's attention answers is put to torch.
+Run: python -m benchmarks.second cut_in_chunks [SEED]; half a minute, most of it for the times. What
+torch's attention answers is put to torch.
 All is as on the page (2026-11-29); a prompt of 2,048 tokens takes as long as 9.9 tokens after it.
 """
 
-import sys
 import time
 from itertools import combinations, pairwise
 
@@ -160,8 +159,8 @@ def ask_torch() -> None:
     print()
 
 
-if __name__ == "__main__":
-    draw = np.random.default_rng(int(sys.argv[1]) if sys.argv[1:] else 42)
+def main(seed: int = 42) -> None:
+    draw = np.random.default_rng(seed)
     measure_cache(draw)
     add_up_sizes()
     add_numbers(draw)

@@ -1,10 +1,9 @@
 """Chapter 6's stacks once more, of torch's own layers, with seeds of their own.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.deep_stacks [FIRST SEED]; less than a minute.
+Run: python -m benchmarks.second deep_stacks [FIRST SEED]; less than a minute.
 """
 
 import math
-import sys
 
 import numpy as np
 import torch
@@ -74,9 +73,7 @@ def at_first(layers: int, kind: str, seed: int) -> tuple[float, float, float]:
     return *(math.log(g.norm()) for g in slopes), 2 * math.log(move)
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    first = int(sys.argv[1]) if sys.argv[1:] else 50
+def main(first: int = 50) -> None:
     for steps in (10, 20):
         left = sorted(spread("post", first + k, steps) for k in range(16))
         print(f"post-norm, left of the spread after {steps} steps:", *(f"{x:.0e}" for x in left))
@@ -84,4 +81,4 @@ if __name__ == "__main__":
         print(f"{kind}: layers, first gradient, last gradient, squared move")
         for layers in (2, 6, 12, 24):
             found = np.exp(np.mean([at_first(layers, kind, first + k) for k in range(4)], axis=0))
-            print(f"   {layers:2}", *(f"{x:.1e}" for x in found), flush=True)
+            print(f"   {layers:2}", *(f"{x:.1e}" for x in found))

@@ -3,8 +3,6 @@
 Trains a ViT on another fifth of the digits with a seed of its own; about a minute.
 """
 
-import sys
-
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -84,10 +82,8 @@ def correlations(model: Seer, image: Tensor, cover: Tensor) -> np.ndarray:
     return np.array([[spearmanr(w[k], moves[k])[0] for w in ways] for k in (kept | True, kept)])
 
 
-if __name__ == "__main__":
-    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+def main(seed: int = 11) -> None:
     np.random.seed(seed)
-    torch.set_num_threads(1)
     digits = load_digits()
     images = F.pad(torch.tensor(digits.images).float() / 16, (1, 1, 1, 1))
     labels, test = torch.tensor(digits.target), torch.arange(1797) % 1797 < 300

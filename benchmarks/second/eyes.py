@@ -1,10 +1,8 @@
 """Chapter 12's heads on convolutions and on patches once more, reading the mean of all places.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.eyes [SEED ...]; minutes for each. Unseen
+Run: python -m benchmarks.second eyes [SEED ...]; minutes for each. Unseen
 pairs, letter and mark both right, seeds 0 to 2: convolutions 78, 71, 72%, patches 2, 8, 4%.
 """
-
-import sys
 
 import numpy as np
 import torch
@@ -47,14 +45,13 @@ class Eyes(nn.Module):
         return [head(x) for head in self.heads]
 
 
-def main():
-    torch.set_num_threads(1)
+def main(*seeds: int) -> None:
     every = drawn.glyphs()
     images = torch.from_numpy(np.stack([drawn.picture(g) for g in every]))
     names = [[" ".join(g.name.split()[1:4]), g.mark] for g in every]
     kinds = [sorted({name[i] for name in names}) for i in (0, 1)]
     right = torch.tensor([[kinds[i].index(name[i]) for i in (0, 1)] for name in names])
-    for seed in map(int, sys.argv[1:] or ("0",)):
+    for seed in seeds or (0,):
         out = drawn.held_out(seed)
         new = torch.tensor([g.pair in out for g in every])
         old = ~new & torch.tensor([g.font != UNSEEN_FONT for g in every])
@@ -79,8 +76,3 @@ def main():
             letter, mark = found.float().mean(0).tolist()
             both = found.all(1).float().mean()
             print(f"seed {seed}, {kind}: letter {letter:.0%}, mark {mark:.0%}, both {both:.0%}")
-            sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

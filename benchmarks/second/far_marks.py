@@ -1,10 +1,9 @@
 """Chapter 5's heads that look for the nearer of two marks, once more: places drawn one by one.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.far_marks [SEED ...]; half a minute a seed.
+Run: python -m benchmarks.second far_marks [SEED ...]; half a minute a seed.
 """
 
 import math
-import sys
 
 import torch
 import torch.nn.functional as F
@@ -71,14 +70,13 @@ def tested(head: Head, divided_by: float = 1.0) -> str:
     return " ".join(f"{share:5.0%}" for share in shares)
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for seed in map(int, sys.argv[1:] or ["21"]):
+def main(*seeds: int) -> None:
+    for seed in seeds or (21,):
         for way in ("relative", "rotary", "ALiBi"):
             head = trained(way, seed)
-            print(f"seed {seed}, {way:9}", tested(head), flush=True)
+            print(f"seed {seed}, {way:9}", tested(head))
             for s in (4, 6) if way == "rotary" else ():
-                print(f"          places ÷ {s}  ", tested(head, s), flush=True)
+                print(f"          places ÷ {s}  ", tested(head, s))
         for n in (16, 64):
             head = trained("ALiBi", seed, 1 / n)
-            print(f"          ALiBi, 1/{n}  ", tested(head), flush=True)
+            print(f"          ALiBi, 1/{n}  ", tested(head))

@@ -1,14 +1,13 @@
 """Chapter 2's sensitive weights, queries that fetch, cards and kept bytes once more.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.fetched [SEED]; a minute. Slopes of the weights
-and of the queries are written out in NumPy; only the cards learn in torch.
+Run: python -m benchmarks.second fetched [SEED]; a minute. Slopes of the weights and of the queries
+are written out in NumPy; only the cards learn in torch.
 Seed 22: at 256 features a typical query's weights move a sixth as far as with the scale; of 1,000
 sets of keys, the middle eight of ten lie between 0.08 and 0.22, with the median 0.13. A suit leads
 by 5.5. Kept: 65.14, 1.12 and 0.25 MiB. Who fetches, and who ends above the average, is as told.
 """
 
 import math
-import sys
 
 import numpy as np
 import torch
@@ -36,7 +35,7 @@ def sensitivity(draw: np.random.Generator, d: int) -> None:
         print(f"; {name}: largest {weights.max(1).mean():.2f},", end=" ")
         print(f"median {np.median(norms):.2g} (mean {np.mean(norms):.2g}),", end=" ")
         print(f"weights < 0.001 {(weights < 1e-3).mean():.0%}", end="")
-    print(flush=True)
+    print()
 
 
 def fetch(draw: np.random.Generator, d: int, name: str, way: str) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +78,7 @@ def tell_fetched(seed: int) -> None:
                     f" {way} {errors.mean():.3f} (faint {faint.mean() if faint.size else 0:.2f})",
                     end="",
                 )
-            print(f"; average {np.mean([run[2] for run in runs]):.2f}", flush=True)
+            print(f"; average {np.mean([run[2] for run in runs]):.2f}")
 
 
 def play_cards(seed: int) -> None:
@@ -128,9 +127,7 @@ def keep_bytes() -> None:
     print()
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    seed = int(sys.argv[1]) if sys.argv[1:] else 22
+def main(seed: int = 22) -> None:
     for d in SIZES:
         sensitivity(np.random.default_rng([seed, d]), d)
     for each in range(seed, seed + 3):

@@ -2,12 +2,11 @@
 
 Another Transformer, with torch's own attention, on dates of its own; its rate goes up to 0.003.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.finished_translator [SEED]; five minutes.
+Run: python -m benchmarks.second finished_translator [SEED]; five minutes.
 """
 
 import datetime
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterator
 
@@ -155,7 +154,7 @@ def trained(examples: list[Example], seed: int) -> tuple[Translator, dict[str, i
         loss.backward()
         adam.step()
         if step in (500, STEPS):
-            print(f"  step {step}: loss {loss.item():.3f}", flush=True)
+            print(f"  step {step}: loss {loss.item():.3f}")
     return model.eval(), letters
 
 
@@ -214,12 +213,10 @@ def month_without_rows(model: Translator, letters: dict[str, int], test: list[Ex
         ways["name"] = draw.sample([i for i in name if i not in most], 3)
         for way, hidden in ways.items():
             right[way] += written(model, source, [hidden])[0][5:7] == one.iso[5:7]
-    print(f"  months right of {len(named)}, with three rows hidden: {dict(right)}", flush=True)
+    print(f"  months right of {len(named)}, with three rows hidden: {dict(right)}")
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+def main(seed: int = 9) -> None:
     test = dates.examples("test", 1000, seed=seed + 502)
     for kept in ("left out", "kept"):
         examples = dates.examples("train", 40_000, seed=seed + 500)
@@ -228,7 +225,7 @@ def main() -> None:
             day = datetime.date.fromisoformat
             count = sum(not dates.one_reading(one.text, day(one.iso)) for one in examples)
             print(f"{count} of 40,000 training texts have two readings")
-        print(f"seed {seed}, texts with two readings {kept}", flush=True)
+        print(f"seed {seed}, texts with two readings {kept}")
         model, letters = trained(examples, seed)
         print("  132 texts with two readings:", dict(of_two_readings(model, letters)))
         sources, right = to_read([one.text for one in test], letters), [one.iso for one in test]
@@ -240,10 +237,6 @@ def main() -> None:
             model.take_away(part)
             dates_now = written(model, sources[:200])
             exact = sum(a == b for a, b in zip(dates_now, right, strict=False))
-            print(f"  without {part}: {exact} of 200, for instance {dates_now[:2]}", flush=True)
+            print(f"  without {part}: {exact} of 200, for instance {dates_now[:2]}")
         model.take_away("nothing")
         month_without_rows(model, letters, test)
-
-
-if __name__ == "__main__":
-    main()

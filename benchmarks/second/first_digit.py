@@ -1,9 +1,8 @@
 """Chapter 8's first of many digits once more: cells written out, seeds of their own.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.first_digit [SEED ...]; a minute for each.
+Run: python -m benchmarks.second first_digit [SEED ...]; a minute for each.
 """
 
-import sys
 from functools import partial
 
 import torch
@@ -68,13 +67,11 @@ def named(way: str, seed: int, n: int, rate: float, steps: int = 250) -> float:
         return (model(digits).argmax(1) == digits[:, 0]).float().mean().item()
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for seed in map(int, sys.argv[1:] or ("61", "62", "63")):
+def main(*seeds: int) -> None:
+    for seed in seeds or (61, 62, 63):
         for way in WAYS:
             back = " ".join(f"{brought_back(way, seed, steps):.0e}" for steps in (10, 20, 40))
             for n, rate in ((30, 0.003), (30, 0.01), (50, 0.003)):
                 if n == 30 or way == "GRU, open":
                     share = named(way, seed, n, rate)
                     print(f"{seed} {way:10} {n} digits, rate {rate}: {share:4.0%}; {back}")
-                    sys.stdout.flush()

@@ -1,12 +1,10 @@
 """Chapter 10's gaps side by side, filled at once or in rounds, once more, with torch's layers.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.gaps_in_rounds [STEPS] [SEED ...]; two minutes
-each. The model is that of `pruned.py`; rows have no [CLS] and [SEP], and every other one
+Run: python -m benchmarks.second gaps_in_rounds [STEPS] [SEED ...]; two minutes each. The model is
+that of `pruned.py`; rows have no [CLS] and [SEP], and every other one
 is taken. After 2,000 steps (the page has 3,000) with seed 51, gaps at three places: all three right
 in 3 to 4% at once, in 12% in rounds; none in 35 to 40% and 44 to 48%; letters a point more.
 """
-
-import sys
 
 import torch
 from torch import Tensor
@@ -29,15 +27,13 @@ def in_rounds(model: Filler, row: Tensor, places: list[int], blank: int, rounds:
     return row[places].tolist()
 
 
-def main() -> None:
-    torch.set_num_threads(1)
+def main(steps: int = 2000, *seeds: int) -> None:
     page = page_definitions()
     letters = page["letters"]
     blank = letters.index("[MASK]")
     test, learnt = (page[part][:, 1:-1] for part in ("test", "train"))
     assert test.shape[1] == ROW
     test = test[::2]
-    steps, *seeds = map(int, sys.argv[1:] or ("2000",))
     for seed in seeds or (51,):
         model = trained(learnt, len(letters), blank, learnt.unique(), seed, steps)
         for first in (10, 20, 30):
@@ -57,8 +53,4 @@ def main() -> None:
                 print(f"seed {seed}, gaps from {first}, rounds {rounds}: ", end="")
                 print(f"letters {sum(hits) / len(hits) / 3:.1%}, ", end="")
                 print(f"all three {hits.count(3) / len(hits):.1%}, ", end="")
-                print(f"none {hits.count(0) / len(hits):.1%} of {len(hits)}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+                print(f"none {hits.count(0) / len(hits):.1%} of {len(hits)}")

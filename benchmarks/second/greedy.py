@@ -1,15 +1,13 @@
 """Chapter 9's greedy texts, beams, kept shares and wrong losses once more, by a model of its own.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.greedy [STEPS] [SEED ...]; three minutes each.
-Seed 81, 1,080 steps (2026-11-27), in brackets the page's: after each of 20 beginnings the greedy
-text ends in a circle, with 0.14 for the token in the middle, not surer than before; eight beams
-find a likelier text 18 times (18); top-p 0.9 keeps 0.900 to 0.953 (0.980), 0.901 on average (the
-same), and 2 to 369 tokens (1 to 413). Nats a token 4.45 (4.36), not shifted 7.69 (7.74), shifted
-the wrong way 8.46 (8.46), rolled round 0.05 more (the same), of probabilities 7.07 (7.06). Trained
-on the loss that is not shifted, another model comes to 0.06 and repeats its token each time.
+Run: python -m benchmarks.second greedy [STEPS] [SEED ...]; three minutes each. Seed 81, 1,080 steps
+(2026-11-27), in brackets the page's: after each of 20 beginnings the greedy text ends in a circle,
+with 0.14 for the token in the middle, not surer than before; eight beams find a likelier text 18
+times (18); top-p 0.9 keeps 0.900 to 0.953 (0.980), 0.901 on average (the same), and 2 to 369 tokens
+(1 to 413). Nats a token 4.45 (4.36), not shifted 7.69 (7.74), shifted the wrong way 8.46 (8.46),
+rolled round 0.05 more (the same), of probabilities 7.07 (7.06). Trained on the loss that is not
+shifted, another model comes to 0.06 and repeats its token each time.
 """
-
-import sys
 
 import torch
 import torch.nn.functional as F
@@ -100,12 +98,10 @@ def wrong(model: Reader, ids: Tensor) -> None:
         print(f"   {name}: {found:.3f}")
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    steps, *seeds = map(int, sys.argv[1:] or ("1080",))
+def main(steps: int = 1080, *seeds: int) -> None:
     ids, sizes = streams()
     for seed in seeds or (81,):
-        print(f"seed {seed}, {steps} steps", flush=True)
+        print(f"seed {seed}, {steps} steps")
         measured(trained(ids["train"], len(sizes), 128, seed, steps), ids["test"])
         copier = trained(ids["train"], len(sizes), 64, seed, max(1, steps // 4), ahead=0)
         with torch.no_grad():
@@ -114,4 +110,3 @@ if __name__ == "__main__":
             said, _ = written(copier, torch.stack([ids["test"][at - 24 : at] for at in PLACES]), 30)
         same = (said[:, 1:] == said[:, :-1]).float().mean()
         print(f"   trained on what it reads: loss {loss:.4f}; repeats its token in {same:.0%}")
-        sys.stdout.flush()

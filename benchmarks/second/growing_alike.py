@@ -1,10 +1,8 @@
 """Chapter 6's tokens on their way through random attention once more, with torch and other draws.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.growing_alike [DRAWS]; seconds. What is left
-after 24 layers of what tokens do not have in common, and how far pre-norm is ahead of the others.
+Run: python -m benchmarks.second growing_alike [DRAWS]; seconds. What is left after 24 layers of
+what tokens do not have in common, and how far pre-norm is ahead of the others.
 """
-
-import sys
 
 import torch
 import torch.nn.functional as F
@@ -30,9 +28,8 @@ def left(x: Tensor) -> float:
     return (x.std(0, correction=0).norm() / x.square().mean(0).sqrt().norm()).item()
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    draws, found = int(sys.argv[1]) if sys.argv[1:] else 400, []
+def main(draws: int = 400) -> None:
+    found = []
     for seed in range(draws):
         luck = torch.Generator().manual_seed(60 + seed)
         draw = lambda *size, by=luck: torch.randn(*size, generator=by, dtype=torch.double)  # noqa: E731
@@ -55,7 +52,3 @@ def main() -> None:
     )
     print(f"half {leads.median():.0f} or more, {(leads < 7).sum()} below 7, ", end="")
     print(f"{(leads < 1).sum()} below 1")
-
-
-if __name__ == "__main__":
-    main()

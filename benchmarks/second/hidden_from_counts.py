@@ -1,6 +1,6 @@
 """Chapter 10's falls against counts from which the same letter is hidden, on this page's model.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.hidden_from_counts [ROWS]; a minute or two.
+Run: python -m benchmarks.second hidden_from_counts [ROWS]; a minute or two.
 The counts see up to three letters on each side. A share of each letter between so many neighbours
 is mixed with the mean of its shares where the farthest on the left, or on the right, is left out.
 Hiding a letter leaves those that are nearer; how far BERT's answer then falls by the counts is
@@ -8,7 +8,6 @@ ranked beside how far it falls by BERT. Of 200 rows: 0.20 ± 0.03, and relevance
 """
 
 import math
-import sys
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -35,8 +34,7 @@ def shares(seen: dict, row: list[int], place: int, letter: int, size: int) -> np
     return p
 
 
-def main() -> None:
-    torch.set_num_threads(1)
+def main(count: int = 200) -> None:
     page = page_definitions()
     size = len(page["letters"])
     seen: dict[tuple, Counter] = defaultdict(Counter)
@@ -49,7 +47,7 @@ def main() -> None:
     model.eval()
     found: dict[str, list] = {"counts": [], "relevance": []}
     draw = np.random.default_rng(0)
-    for row in page["test"][3::5][: int((sys.argv[1:] or ["200"])[0])]:
+    for row in page["test"][3::5][:count]:
         place = int(draw.integers(8, len(row) - 8))
         ids = row.clone()
         ids[place] = page["MASK"]
@@ -69,7 +67,3 @@ def main() -> None:
         found["relevance"].append(spearmanr(drawn, rest).statistic)
     for name, r in found.items():
         print(f"{name:10} {np.mean(r):.2f} ± {1.96 * np.std(r, ddof=1) / len(r) ** 0.5:.2f}")
-
-
-if __name__ == "__main__":
-    main()

@@ -59,7 +59,7 @@ def walked(seed: int, w: float) -> tuple[float, float]:
     return np.nanmean(found[True]), np.nanmean(found[False])
 
 
-if __name__ == "__main__":
+def main() -> None:
     for kernel, (own, gaussian) in beside_the_gaussian(*day(1964)).items():
         days = [beside_the_gaussian(*day(seed))[kernel] for seed in range(3000, 3050)]
         won = sum(theirs < its for its, theirs in days)

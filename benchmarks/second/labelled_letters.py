@@ -1,6 +1,6 @@
 """Chapter 10's *letters*, and counts with labels on top, against typing errors once more.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.labelled_letters [SEED] [ROWS ...]; minutes.
+Run: python -m benchmarks.second labelled_letters [SEED] [ROWS ...]; minutes.
 Rows and errors are those of `typing_errors.py`. *Letters* has one penalty, 3, with and without
 pairs of letters. Labels weigh scores of runs of up to two, three, four and five, of a letter and of
 its two neighbours; they are the first 320, and 500 other rows are tried. Seed 79: with pairs 16.4,
@@ -11,7 +11,6 @@ stand in the text that was counted, where the longest runs are never in doubt.
 
 import math
 import string
-import sys
 from functools import cache
 from itertools import combinations
 
@@ -99,32 +98,27 @@ def weighed(table, places):
     return x, minimize(loss, np.zeros(x.shape[-1]), jac=True).x
 
 
-def main(seed, sizes):
+def main(seed: int = 79, *sizes: int) -> None:
     draw = np.random.default_rng(seed)
     texts = {
         part: [plain(text) for text in python_manual.documents(part).values()]
         for part in ("train", "test")
     }
     new = misprints(texts["test"], 1000, draw)
-    for size in sizes:
+    for size in sizes or (80, 320, 1280):
         labelled = misprints(texts["train"], size, draw)
         for pairs in (False, True):
             found = letters(labelled, new, pairs)
-            print(f"{size} rows, letters{' and pairs' * pairs}: {found:.1%}", flush=True)
+            print(f"{size} rows, letters{' and pairs' * pairs}: {found:.1%}")
     asked = new[:500]
     places = np.array([place for _, place, _ in asked])
     table = doubts(texts["train"], asked)
     for k, most in enumerate(LONGEST):
         right = np.mean(table[..., k].argmax(1) == places)
-        print(f"runs of up to {most}, no labels: {right:.1%}", flush=True)
+        print(f"runs of up to {most}, no labels: {right:.1%}")
     labelled = labelled[:320]
     _, weights = weighed(
         doubts(texts["train"], labelled), np.array([place for _, place, _ in labelled])
     )
     x, _ = weighed(table, places)
     print(f"weighed by {len(labelled)} labels: {np.mean((x @ weights).argmax(1) == places):.1%}")
-
-
-if __name__ == "__main__":
-    seed, *sizes = map(int, sys.argv[1:] or ("79",))
-    main(seed, sizes or (80, 320, 1280))

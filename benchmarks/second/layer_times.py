@@ -1,15 +1,14 @@
 """Chapter 8's times of four layers against the length once more, by other code, in batches, too.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.layer_times [LONGEST]; up to 2,048 (2026-11-27,
-on a busy machine): at 64 the recurrence takes longest. Attention overtakes it between 1,024 and
-2,048, in batches of eight between 256 and 512, and is then the slowest of the four. Beyond 256
+Run: python -m benchmarks.second layer_times [LONGEST]; up to 2,048 (2026-11-27, on a busy machine):
+at 64 the recurrence takes longest. Attention overtakes it between 1,024 and 2,048, in batches of
+eight between 256 and 512, and is then the slowest of the four. Beyond 256
 a doubling takes it 2 to 7 times as long. It is slower than the convolution at every length;
 on the page only from 133 on.
 """
 
 import itertools
 import statistics
-import sys
 import time
 from collections.abc import Callable
 
@@ -54,9 +53,8 @@ def seconds(layer: Callable[[Tensor], Tensor], x: Tensor) -> float:
     return time.process_time() - began
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    longest, draw = int((sys.argv[1:] or ("4096",))[0]), torch.Generator().manual_seed(91)
+def main(longest: int = 4096) -> None:
+    draw = torch.Generator().manual_seed(91)
     every = layers(draw)
     for batch in (1, 8):
         lengths = [n for n in (2**k for k in range(4, 13)) if n * batch <= 2 * longest]
@@ -70,11 +68,7 @@ def main() -> None:
             for name in NAMES:
                 spent[name, n] = statistics.median(one[name] for one in rounds[1:])
             told = ", ".join(f"{name} {1e3 * spent[name, n]:.2f}" for name in NAMES)
-            print(f"batch {batch}, n = {n:4}, ms: {told}", flush=True)
+            print(f"batch {batch}, n = {n:4}, ms: {told}")
         for name in NAMES:
             double = (spent[name, m] / spent[name, n] for n, m in itertools.pairwise(lengths))
             print(f"   {name}: doubling the length takes", *(f"{d:.1f}" for d in double))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,14 +1,13 @@
 """Chapter 11's positions once more (11.7): are neighbours alike because their ink is?
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.letter_twins [STEPS] [SEED ...]; the page's three
-tables first (seconds), then a model trained here on every seed; minutes, with the page's 1,000.
-Pictures that are the same are taken once, so mean pictures differ a little from the page's. Its
-tables: neighbours 0.46, 0.42 and 0.40, twins -0.08, -0.01 and -0.02 (page -0.04 to -0.01); over all
-pairs with likeness of the ink 0.27, 0.26 and 0.19 (page 0.19 to 0.28), with nearness 0.04 and less.
-Seed 44, 600 steps: neighbours 0.35, twins 0.00, with ink 0.31, with nearness -0.03. Agreed.
+Run: python -m benchmarks.second letter_twins [STEPS] [SEED ...]; the page's three tables first
+(seconds), then a model trained here on every seed; minutes, with the page's 1,000. Pictures that
+are the same are taken once, so mean pictures differ a little from the page's. Its tables:
+neighbours 0.46, 0.42 and 0.40, twins -0.08, -0.01 and -0.02 (page -0.04 to -0.01); over all pairs
+with likeness of the ink 0.27, 0.26 and 0.19 (page 0.19 to 0.28), with nearness 0.04 and less. Seed
+44, 600 steps: neighbours 0.35, twins 0.00, with ink 0.31, with nearness -0.03. Agreed.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -39,12 +38,10 @@ def told(table, ink):
                 all_pairs.append((cosine[a, b], -unlike, near))
     likeness, nearness = np.corrcoef(np.array(all_pairs).T)[0, 1:]
     print(f"neighbours {np.mean(beside):+.2f}, twins {np.mean(twins):+.2f};", end=" ")
-    print(f"over all pairs, with ink {likeness:+.2f}, with nearness {nearness:+.2f}", flush=True)
+    print(f"over all pairs, with ink {likeness:+.2f}, with nearness {nearness:+.2f}")
 
 
-def main():
-    torch.set_num_threads(1)
-    steps, *seeds = [int(word) for word in sys.argv[1:]] or [1000]
+def main(steps: int = 1000, *seeds: int) -> None:
     images, answers, asked, truth = drawn()
     mean = images.mean(0).numpy()
     ink = [mean[4 * i : 4 * i + 4, 4 * j : 4 * j + 4].ravel() for i, j in CELLS]
@@ -58,7 +55,3 @@ def main():
         train(model, images, answers, torch.arange(1024), seed, steps)
         print(f"seed {seed}, {right(model, asked, truth):.1%} of new fonts:", end=" ")
         told(model.places.detach().double().numpy(), ink)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,11 @@
 """Chapter 3's guesser once more: other code, other contexts kept back, other seeds.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.letters [STEPS] [SEED ...]; a minute with 300.
+Run: python -m benchmarks.second letters [STEPS] [SEED ...]; a minute with 300.
 """
 
 import math
 import random
 import re
-import sys
 from pydoc_data.topics import topics
 
 import numpy as np
@@ -94,14 +93,12 @@ def guides(model: Blanks, asked: Tensor) -> tuple[float, float]:
     return moved, np.corrcoef(sizes, costs)[0, 1]
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    steps, *seeds = map(int, sys.argv[1:] or (300, 71, 72))
-    for seed in seeds:
+def main(steps: int = 300, *seeds: int) -> None:
+    for seed in seeds or (71, 72):
         learnt, asked = cut(seed)
         for heads, kind in MODELS:
             model = trained(learnt, heads, kind, seed, steps)
             print(f"{steps} steps, seed {seed}: {heads:2} heads {kind:6}", end=" ")
             print(f"{right(model, asked):.1f}% kept back, {right(model, learnt[::9]):.1f}% learnt")
             if heads == 8:
-                print("   guides: {:.2f} and {:.2f}".format(*guides(model, asked)), flush=True)
+                print("   guides: {:.2f} and {:.2f}".format(*guides(model, asked)))

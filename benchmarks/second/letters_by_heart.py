@@ -1,14 +1,14 @@
 """Chapter 3's guesser: heads scrambled, weights even, few windows, a split by position, once more.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.letters_by_heart [STEPS] [SEED ...]; half a
-minute for each seed with 300 steps. The model and the contexts kept back are those of `letters.py`.
-Seeds 71 and 73, 1,500 steps, right of the new contexts: weights learnt or even, with a matrix for
-each place, 44.3 43.0, 41.5 40.6%; four heads and four scrambled 46.7 43.6, 44.2 45.9. Masking one
-of eight costs 1.7 to 9.4 and 4.5 to 13.4 points. Split by position, one head and 32: 40.4 63.9,
-39.3 62.9. On 2,000 windows, their own less the new: one head 14.4, 8.2, eight 41.3, 38.1, 32 heads
-57.9, 57.8. Of the last tenth of the text 92.8% stands in the first nine. How far 32 heads are ahead
-of eight: after 300 steps (seeds 80 to 87) by 4.5 ± 2.5 points, after 1,500 (71, 73 to 79) by 0.4 ±
-2.6 and (80 to 85) by 1.9 ± 2.6, all 14 by 1.1 ± 1.6; the page's five seeds have 4.4 ± 4.8.
+Run: python -m benchmarks.second letters_by_heart [STEPS] [SEED ...]; half a minute for each seed
+with 300 steps. The model and the contexts kept back are those of `letters.py`. Seeds 71 and 73,
+1,500 steps, right of the new contexts: weights learnt or even, with a matrix for each place, 44.3
+43.0, 41.5 40.6%; four heads and four scrambled 46.7 43.6, 44.2 45.9. Masking one of eight costs 1.7
+to 9.4 and 4.5 to 13.4 points. Split by position, one head and 32: 40.4 63.9, 39.3 62.9. On 2,000
+windows, their own less the new: one head 14.4, 8.2, eight 41.3, 38.1, 32 heads 57.9, 57.8. Of the
+last tenth of the text 92.8% stands in the first nine. How far 32 heads are ahead of eight: after
+300 steps (seeds 80 to 87) by 4.5 ± 2.5 points, after 1,500 (71, 73 to 79) by 0.4 ± 2.6 and (80 to
+85) by 1.9 ± 2.6, all 14 by 1.1 ± 1.6; the page's five seeds have 4.4 ± 4.8.
 The page's code with parts 5 to 9: 4.57, 4.97, 3.37, -2.44, 0.36 points; with its five, 3.3 ± 2.5.
 Scrambled, eight less 3.8 ± 6.0, four 0.8 ± 3.6.
 """
@@ -16,7 +16,6 @@ Scrambled, eight less 3.8 ± 6.0, four 0.8 ± 3.6.
 import math
 import random
 import re
-import sys
 from pydoc_data.topics import topics
 
 import torch
@@ -79,23 +78,19 @@ def tell_heads(model: Blanks, learnt: Tensor, asked: Tensor) -> None:
     print("   their mean sizes:", *(f"{each:.2f}" for each in gates.grad.abs().mean(0)[:, 0]))
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    steps, *seeds = map(int, sys.argv[1:] or (300, 73))
+def main(steps: int = 300, *seeds: int) -> None:
     first, last = cut_by_position()
     seen = set(map(tuple, first.tolist()))
     share = sum(tuple(w) in seen for w in last.tolist()) / len(last)
     print(f"of the last tenth of the text, {share:.1%} stands in the first nine tenths")
-    for seed in seeds:
+    for seed in seeds or (73,):
         learnt, asked = cut(seed)
         for heads, kind, make in MODELS:
             model = trained(learnt, heads, kind, seed, steps, make)
             print(
                 f"{steps} steps, seed {seed}: {heads:2} heads {kind:6} {make.__name__:9}", end=" "
             )
-            print(
-                f"{right(model, asked):.1f}%, learnt {right(model, learnt[::9]):.1f}%", flush=True
-            )
+            print(f"{right(model, asked):.1f}%, learnt {right(model, learnt[::9]):.1f}%")
             if (heads, make) == (8, Blanks):
                 tell_heads(model, learnt, asked)
         for heads in (1, 32):
@@ -106,4 +101,4 @@ if __name__ == "__main__":
             model = trained(few, heads, "", seed, steps)
             own, new = right(model, few), right(model, asked)
             print(f"   2,000 windows, {heads:2} heads: {own:.1f}%, kept back {new:.1f}%", end=", ")
-            print(f"apart {own - new:.1f}", flush=True)
+            print(f"apart {own - new:.1f}")

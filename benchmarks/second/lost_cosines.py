@@ -1,11 +1,10 @@
 """Chapter 12's sums about contrastive losses once more (12.5.1, 12.5.2): by hand and by drawing.
 
-Run: python -m benchmarks.second.lost_cosines [SEED]; seconds. Each line has the page's first.
+Run: python -m benchmarks.second lost_cosines [SEED]; seconds. Each line has the page's first.
 """
 
 import itertools
 import math
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -55,8 +54,8 @@ def twins(size, luck, often=1e-3, draws=4000):
     return same.mean(), 1 / np.mean(same > 1), cost.mean()
 
 
-def main():
-    luck = np.random.default_rng(int(sys.argv[1]) if len(sys.argv) > 1 else 12)
+def main(seed: int = 12) -> None:
+    luck = np.random.default_rng(seed)
     for own, warmth, said in ((1, 1, "4.1%"), (0.3, 1, "next to nothing"), (0.3, 0.07, "most")):
         print(f"cosine {own} at {warmth}: page {said}, here {share(own, warmth):.2%}")
     angles = np.arange(4) * np.pi / 2
@@ -87,7 +86,3 @@ def main():
     pairs = itertools.product(range(4), repeat=2)
     least = np.mean([math.log(2) if a == b else 0 for a, b in pairs])
     print(f"four texts, two in a batch: page 0.17, here {least:.3f}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Chapter 10's tables mixed instead of asked in turn.
 
-Run: python -m benchmarks.second.mixed_tables; a minute. Between so many neighbours, a letter's
+Run: python -m benchmarks.second mixed_tables; a minute. Between so many neighbours, a letter's
 share is mixed with the mean of its shares where the farthest on the left, or on the right, is left
 out, which counts as if it had been seen once. Up to two, three and four on each side: 73.8, 79.7
 and 80.7% of all gaps are filled in right, and 45, 50 and 51% where two were never seen.
@@ -49,8 +49,4 @@ def main() -> None:
             if 4 <= size == 2 * left:
                 right = p[left, left].argmax(1) == rows.ravel()
                 print(f"{left} on each side: {right.mean():.1%}; where two were", end=" ")
-                print(f"never seen {right[never].mean():.1%}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+                print(f"never seen {right[never].mean():.1%}")

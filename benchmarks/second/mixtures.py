@@ -1,13 +1,12 @@
 """Chapter 10's random mixtures of letters, and probes for the length of a word, once more.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.mixtures [SEED]; a minute. Rows are cut by
-`bert_controls.py`; of the model, the page's weights are read. Seed 95: of the gaps, 30 to 31% by
-least squares, 38 to 40% by cross-entropy. Lengths of words: table 24%, trained 39, never trained
-26, letters up to 0, 1, 2 and 3 away 24, 35, 43 and 48, two away and mixed 36.
+Run: python -m benchmarks.second mixtures [SEED]; a minute. Rows are cut by `bert_controls.py`; of
+the model, the page's weights are read. Seed 95: of the gaps, 30 to 31% by least squares, 38 to 40%
+by cross-entropy. Lengths of words: table 24%, trained 39, never trained 26, letters up to 0, 1, 2
+and 3 away 24, 35, 43 and 48, two away and mixed 36.
 """
 
 import re
-import sys
 
 import numpy as np
 import torch
@@ -54,13 +53,13 @@ def around(rows: np.ndarray, reach: int, itself: bool) -> np.ndarray:
 def gaps(draw: np.random.Generator) -> None:
     learnt, new = (rows_of(part).numpy() for part in ("train", "test"))
     always = np.bincount(learnt.ravel()).argmax()
-    print(f"gaps: always the space {np.mean(new == always):.1%}", flush=True)
+    print(f"gaps: always the space {np.mean(new == always):.1%}")
     for _ in range(3):
         table = draw.standard_normal((4 * (SIZE + 1), 64))
         x, asked = (table[around(rows, 2, False)].sum(2).reshape(-1, 64) for rows in (learnt, new))
         for how, fit in (("least squares", fitted), ("cross-entropy", softened)):
             found = share(fit(x, learnt.ravel(), SIZE), asked, new.ravel())
-            print(f"gaps: 64 mixtures of four letters, {how}: {found:.1%}", flush=True)
+            print(f"gaps: 64 mixtures of four letters, {how}: {found:.1%}")
 
 
 def lengths(draw: np.random.Generator) -> None:
@@ -103,12 +102,11 @@ def lengths(draw: np.random.Generator) -> None:
             inside = length[chosen] > 0
             found.append((x[chosen][inside], length[chosen][inside]))
         layer = fitted(*found[0], 10)
-        print(f"length: {name:24}{share(layer, *found[1]):.1%}", flush=True)
+        print(f"length: {name:24}{share(layer, *found[1]):.1%}")
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    draw = np.random.default_rng(int((sys.argv[1:] or ["95"])[0]))
+def main(seed: int = 95) -> None:
+    draw = np.random.default_rng(seed)
     torch.manual_seed(95)
     gaps(draw)
     lengths(draw)

@@ -1,7 +1,7 @@
 """Chapter 11's digits once more: fewer pictures, moved ones, how far heads look, another size.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.moved_digits [PART] [STEPS] [SEED ...]; minutes
-for each of the parts *looked_at*, *compared* and *scattered*.
+Run: python -m benchmarks.second moved_digits [PART] [STEPS] [SEED ...]; minutes for each of the
+parts *looked_at*, *compared* and *scattered*.
 Seed 71, 100 pictures: ViT 69.4%, convolutions 93.1, logistic regression 86.4, support vectors 88.3,
 nearest neighbour 90.6. After 2,400 steps on moved digits (2026-11-27) a ViT names 91.4%, moved
 92.4; its layers look 2.33, 2.41 and 2.43 patches far (untrained 2.56 to 2.58), 2.38, 2.34 and 2.40
@@ -15,8 +15,6 @@ Compared (2026-11-27), percent right and, moved, for 1,437 pictures, 400 and 100
 Pixels in another order after the move, seeds 71 to 73: convolutions 96.1, 96.9 and 98.1%, moved
 32.0, 32.1 and 34.3; in order 98.3, 98.6 and 98.3, moved 84.8, 91.1 and 87.5.
 """
-
-import sys
 
 import numpy as np
 import torch
@@ -125,7 +123,7 @@ def looked_at(seed: int, steps: int, learnt, labels, asked, truth) -> None:
             end="",
         )
         print(f"moved {np.mean(there):.1f}%; evenly {APART.mean():.2f}, ", end="")
-        print(" | ".join(distances(model, torch.from_numpy(asked))), flush=True)
+        print(" | ".join(distances(model, torch.from_numpy(asked))))
     names = [logits(model, torch.from_numpy(moved(asked, m))).argmax(-1) for m in MOVES]
     changed = torch.stack([n != names[4] for n in names]).any(0).float().mean()
     print(f"   another name after one of eight moves: {changed:.1%}")
@@ -161,7 +159,6 @@ def compared(seed: int, steps: int, learnt, labels, asked, truth) -> None:
                 print(f"seed {seed}, {len(places)} places, {count} pictures, {name}: ", end="")
                 print(
                     f"{right(model, asked, truth):.1f}%, moved {np.mean(there):.1f}%",
-                    flush=True,
                 )
 
 
@@ -174,14 +171,13 @@ def scattered(seed: int, steps: int, learnt, labels, asked, truth) -> None:
         model = train(convolutions(), see(learnt)[None], labels, steps)
         there = [right(model, see(moved(asked, m)), truth) for m in MOVES if any(m)]
         print(f"seed {seed}, reordered={new is order}: ", end="")
-        print(f"{right(model, see(asked), truth):.1f}%, moved {np.mean(there):.1f}%", flush=True)
+        print(f"{right(model, see(asked), truth):.1f}%, moved {np.mean(there):.1f}%")
 
 
-def main() -> None:
-    torch.set_num_threads(1)
+def main(*words: str | int) -> None:
     parts = {"looked_at": looked_at, "compared": compared, "scattered": scattered}
-    only = [parts.pop(word) for word in sys.argv[1:] if word in parts]
-    steps, *seeds = [int(word) for word in sys.argv[1:] if word.isdigit()] or [800]
+    only = [parts.pop(word) for word in words if word in parts]
+    steps, *seeds = [word for word in words if isinstance(word, int)] or [800]
     digits = load_digits()
     images = np.pad(digits.images / 16, ((0, 0), (1, 1), (1, 1))).astype(np.float32)
     for seed in seeds or (71, 72):
@@ -194,7 +190,3 @@ def main() -> None:
         )
         for part in only or parts.values():
             part(seed, steps, learnt, labels, asked, truth)
-
-
-if __name__ == "__main__":
-    main()

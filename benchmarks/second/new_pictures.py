@@ -2,10 +2,8 @@
 
 The weights are those that the book ships. The letters are drawn from their outlines instead of the
 fonts' bitmaps, and the captions are written here, word by word. Some 20 seconds.
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.new_pictures
+Run: python -m benchmarks.second new_pictures
 """
-
-import sys
 
 import numpy as np
 import torch
@@ -42,9 +40,7 @@ def written(model, picture: np.ndarray) -> str:
     return " ".join(words[i] for i in ids if i > captioner.EOS)
 
 
-def main():
-    torch.set_num_threads(1)
-    step = int(sys.argv[1]) if len(sys.argv) > 1 else 4
+def main(step: int = 4) -> None:
     model, out, draw = captioner.trained(), drawn.held_out(0), np.random.default_rng(5)
     unseen = [g for g in drawn.glyphs() if g.pair in out][::step]
     for words, size, far in (
@@ -57,8 +53,4 @@ def main():
         for glyph in unseen:
             places = draw.uniform(-far, far, 2)
             right += written(model, outlined(glyph, size, *places)) == glyph.name
-        print(f"{words}: {right / len(unseen):.1%} of {len(unseen)} exact", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        print(f"{words}: {right / len(unseen):.1%} of {len(unseen)} exact")

@@ -1,12 +1,11 @@
 """Chapter 7's dates with and without encoder layers once more: another Transformer, other dates.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.no_encoder [STEPS] [SEED ...]; minutes for each
-model. With 1,250 steps and seed 21 (the page has 2,000) 99.1% come out right with 2 + 2 layers,
-89.9% with 0 + 2 and 91.3% with 0 + 4: the page's order, but more decoder had hardly helped by then.
+Run: python -m benchmarks.second no_encoder [STEPS] [SEED ...]; minutes for each model. With 1,250
+steps and seed 21 (the page has 2,000) 99.1% come out right with 2 + 2 layers, 89.9% with 0 + 2 and
+91.3% with 0 + 4: the page's order, but more decoder had hardly helped by then.
 """
 
 import random
-import sys
 import time
 
 import torch
@@ -46,7 +45,7 @@ def trained(layers: tuple[int, int], seed: int, steps: int) -> tuple[Translator,
         loss.backward()
         adam.step()
         if step % 250 == 0:
-            print(f"  step {step}: loss {loss.item():.3f}", flush=True)
+            print(f"  step {step}: loss {loss.item():.3f}")
     return model.eval(), letters
 
 
@@ -58,9 +57,7 @@ def exact_match(model: Translator, letters: dict[str, int], test: list[dates.Exa
     return right / len(test)
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    steps, *seeds = map(int, sys.argv[1:] or ("1250",))
+def main(steps: int = 1250, *seeds: int) -> None:
     for seed in seeds or (21,):
         test = sorted(dates.examples("test", 1000, seed=seed + 502), key=lambda e: len(e.text))
         for layers in LAYERS:
@@ -72,4 +69,4 @@ if __name__ == "__main__":
             )
             took = time.process_time() - began
             print(f"seed {seed}, {layers[0]} + {layers[1]} layers, {size:,} parameters, ", end="")
-            print(f"{steps} steps: {share:.1%} ({took:.0f} s)", flush=True)
+            print(f"{steps} steps: {share:.1%} ({took:.0f} s)")

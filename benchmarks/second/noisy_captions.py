@@ -5,11 +5,10 @@ that matches learn on from the 200. Two tests: names of the training in other fo
 Right, seeds 0 to 2: known names, as found 36 37 35%, filtered 56 53 54; unseen pairs, as found
 7 8 11, filtered 15 12 23. At 600 steps these models have learnt too little: fewer at random are
 then no worse than as found.
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.noisy_captions [SEED ...]; minutes for each.
+Run: python -m benchmarks.second noisy_captions [SEED ...]; minutes for each.
 """
 
 import copy
-import sys
 
 import numpy as np
 import torch
@@ -22,16 +21,18 @@ GLYPHS, OUT, STEPS = glyphs(), held_out(0), 1500
 CHOICES = (2, 26, 1 + len(MARKS))  # case, letter, mark
 
 
+def strides(*sizes: int) -> list[nn.Module]:
+    """Convolutions that halve a picture again and again."""
+    pairs = zip(sizes, sizes[1:], strict=False)
+    return [layer for a, b in pairs for layer in (nn.Conv2d(a, b, 3, 2, 1), nn.ReLU())]
+
+
 class Tiny(nn.Module):
     def __init__(self):
         super().__init__()
-        sizes = (1, 12, 24, 32)
-        strides = [
-            layer
-            for a, b in zip(sizes, sizes[1:], strict=False)
-            for layer in (nn.Conv2d(a, b, 3, 2, 1), nn.ReLU())
-        ]
-        self.see = nn.Sequential(*strides, nn.Flatten(), nn.Linear(512, 64), nn.ReLU())
+        self.see = nn.Sequential(
+            *strides(1, 12, 24, 32), nn.Flatten(), nn.Linear(512, 64), nn.ReLU()
+        )
         self.say = nn.ModuleList(nn.Linear(64, n) for n in CHOICES)
         self.read = nn.ModuleList(nn.Embedding(n, 64) for n in CHOICES)
         self.match = nn.Sequential(nn.Linear(192, 64), nn.ReLU(), nn.Linear(64, 1))
@@ -105,7 +106,7 @@ def measured(seed: int) -> None:
 
     def told(what: str, count: int, model: Tiny) -> None:
         shares = [(model.write(pictures[i]) == truth[i]).all(1).float().mean() for i in tests]
-        print(f"seed {seed}, {what}, {count}:", *(f"{share:.1%}" for share in shares), flush=True)
+        print(f"seed {seed}, {what}, {count}:", *(f"{share:.1%}" for share in shares))
 
     x = pictures[web]
     base = learnt(*joined((x, found)), seed, match=True)
@@ -116,12 +117,12 @@ def measured(seed: int) -> None:
         with torch.no_grad():
             keep = matcher.fits(matcher.see(x), captions) > 0
         shares = f"{keep[true].float().mean():.0%} of the right, {keep[~true].float().mean():.0%}"
-        print(f"seed {seed}: kept are {shares} of the wrong", flush=True)
+        print(f"seed {seed}: kept are {shares} of the wrong")
         return keep
 
     written = writer.write(x)
     good_ones = (written == truth[web]).all(1)
-    print(f"seed {seed}: right of the written {good_ones.float().mean():.0%}", flush=True)
+    print(f"seed {seed}: right of the written {good_ones.float().mean():.0%}")
     keep, keep_written = kept(found, right), kept(written, good_ones)
     chance = torch.randperm(3000, generator=draw)[: keep.sum()]
     told("the first writer", 0, writer)
@@ -140,7 +141,6 @@ def measured(seed: int) -> None:
         told(what, sum(len(each) for each, _ in parts), learnt(*joined(*parts), seed + 100))
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for seed in map(int, sys.argv[1:] or (1, 2)):
+def main(*seeds: int) -> None:
+    for seed in seeds or (1, 2):
         measured(seed)

@@ -2,11 +2,10 @@
 
 `mixed` is an arm that the page has not: the batch's vectors from the encoders, the older ones from
 the slow copy.
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.older_negatives [SEED ...]
+Run: python -m benchmarks.second older_negatives [SEED ...]
 """
 
 import copy
-import sys
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_by_hand.data.glyphs import glyphs, held_out, picture
+from benchmarks.second.noisy_captions import moved, strides
 
 GLYPHS, OUT, FONT = glyphs(), held_out(0), "DejaVuSerif-Italic"
 NAMES = sorted({g.name for g in GLYPHS})
@@ -33,13 +33,7 @@ class Pair(nn.Module):
 
     def __init__(self, width: int = 32):
         super().__init__()
-        sizes = (1, 16, 32, 64)
-        strides = [
-            layer
-            for a, b in zip(sizes, sizes[1:], strict=False)
-            for layer in (nn.Conv2d(a, b, 3, 2, 1), nn.ReLU())
-        ]
-        self.see = nn.Sequential(*strides, nn.Flatten(), nn.Linear(1024, width))
+        self.see = nn.Sequential(*strides(1, 16, 32, 64), nn.Flatten(), nn.Linear(1024, width))
         self.words = nn.Embedding(len(WORDS), 48, padding_idx=0)
         self.places = nn.Parameter(torch.randn(8, 48) * 0.1)
         self.layer = nn.TransformerEncoderLayer(48, 4, 96, 0.0, batch_first=True)
@@ -52,15 +46,6 @@ class Pair(nn.Module):
         x = self.layer(x, src_key_padding_mask=~there[..., 0]) * there
         texts = self.end(x.sum(1) / there.sum(1))
         return F.normalize(self.see(pictures), dim=-1), F.normalize(texts, dim=-1)
-
-
-def moved(pictures: Tensor, draw: torch.Generator) -> Tensor:
-    """Each picture moved by up to two pixels."""
-    wide = F.pad(pictures, (2, 2, 2, 2))
-    corners = torch.randint(5, (len(wide), 2), generator=draw).tolist()
-    return torch.stack(
-        [x[:, a : a + 32, b : b + 32] for x, (a, b) in zip(wide, corners, strict=True)]
-    )
 
 
 def one_way(queries: Tensor, keys: Tensor, mine: Tensor, theirs: Tensor, by: Tensor) -> Tensor:
@@ -107,7 +92,7 @@ def measured(seed, data, queue=0, slow=False, mixed=False, size=16, steps=800, r
     return " ".join(found)
 
 
-def main(seeds: list[int]) -> None:
+def main(*seeds: int) -> None:
     pictures = torch.from_numpy(np.stack([picture(g) for g in GLYPHS]))[:, None]
     spelt = [[WORDS.index(word) for word in each.split()] for each in NAMES]
     words = torch.tensor([row + [0] * (8 - len(row)) for row in spelt])
@@ -117,12 +102,7 @@ def main(seeds: list[int]) -> None:
     train = (~unseen & ~font).nonzero()[:, 0]
     tests = (unseen & ~font).nonzero()[:, 0], (~unseen & font).nonzero()[:, 0]
     print("recall at 1, mean of both ways: unseen pairs, unseen font")
-    for seed in seeds:
+    for seed in seeds or (1, 2):
         for arm, how in ARMS.items():
             told = measured(seed, (pictures, words, name, train, tests), **how)
-            print(f"seed {seed}, {arm}: {told}", flush=True)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    main([int(seed) for seed in sys.argv[1:]] or [1, 2])
+            print(f"seed {seed}, {arm}: {told}")

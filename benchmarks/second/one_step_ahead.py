@@ -1,13 +1,12 @@
 """Chapter 4's masks, measured by what they hide, and its leak of one step, once more.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.one_step_ahead [SEED ...]; half a minute a seed.
-The attention is NumPy's, the model torch's encoder layer, the digits have a seed of their own.
-Seeds 41 and 42: the page's 28, 0, 7 and 28 pairs, and 0 to 3 through three layers; the loss ends at
-2.31 and 0.29, all right but one in ten when it generates, as without the leak.
+Run: python -m benchmarks.second one_step_ahead [SEED ...]; half a minute a seed. The attention is
+NumPy's, the model torch's encoder layer, the digits have a seed of their own. Seeds 41 and 42: the
+page's 28, 0, 7 and 28 pairs, and 0 to 3 through three layers; the loss ends at 2.31 and 0.29, all
+right but one in ten when it generates, as without the leak.
 """
 
 import math
-import sys
 
 import numpy as np
 import torch
@@ -89,12 +88,11 @@ def train(reach: int, seed: int, steps: int = 600) -> None:
         ]
     print(f"   sees {reach} ahead: loss {loss:.3f} (ln 10 = {math.log(10):.3f},", end=" ")
     print(f"an eighth of it {math.log(10) / 8:.3f}), right {right:.1%},", end=" ")
-    print(f"when it generates {sum(alone) / len(alone):.1%}", flush=True)
+    print(f"when it generates {sum(alone) / len(alone):.1%}")
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for seed in map(int, sys.argv[1:] or (41,)):
+def main(*seeds: int) -> None:
+    for seed in seeds or (41,):
         print(f"seed {seed}")
         measure_masks(seed)
         for reach in (0, 1):

@@ -1,11 +1,10 @@
 """Chapter 8's dates through one vector once more: GRUs whose gates are written out, own seeds.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.one_vector_dates [SECONDS] [SEED ...]. As on the
-page: texts of dates, each model for so many seconds of processor time (40), right by length.
+Run: python -m benchmarks.second one_vector_dates [SECONDS] [SEED ...]. As on the page: texts of
+dates, each model for so many seconds of processor time (40), right by length.
 """
 
 import random
-import sys
 import time
 
 import torch
@@ -138,9 +137,7 @@ def learn(looks: bool, seed: int, seconds: float) -> tuple[int, int, dict]:
     return sum(p.numel() for p in model.parameters()), steps, found
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    seconds, *seeds = map(int, sys.argv[1:] or ("40",))
+def main(seconds: int = 40, *seeds: int) -> None:
     for seed in seeds or (31, 32, 33):
         for looks in (False, True):
             size, steps, found = learn(looks, seed, seconds)
@@ -150,4 +147,4 @@ if __name__ == "__main__":
             print(
                 f"seed {seed}, {how}, {size:,} parameters, {steps} steps: {everything:.1%} right;"
             )
-            print(f"  by length {told}", flush=True)
+            print(f"  by length {told}")

@@ -1,7 +1,7 @@
 """Chapter 1's days, idle columns and mistakes once more: plain sums, on days of their own.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.other_days [SEED ...]; half a minute. The page's
-own day is seed 1964; `w` is found by scipy's search on a line instead of Adam.
+Run: python -m benchmarks.second other_days [SEED ...]; half a minute. The page's own day is seed
+1964; `w` is found by scipy's search on a line instead of Adam.
 Seed 1964 agrees to the last digit, but for the draws of noise (1.6% come closer, the page has 1.9)
 and for 0.71 °C at the learnt w. Idle columns, drawn evenly: off by 0.01 to 0.02, 0.30 to 0.37 with
 four, 0.53 to 0.59 with 16. Of walks 60 to 64, two have two minima. The map: off by 79 m, 24%
@@ -157,10 +157,10 @@ def tell_walk(seed: int) -> None:
         print(f"found {rms(np.array(off)):.1f}")
 
 
-if __name__ == "__main__":
+def main(*seeds: int) -> None:
     make_mistakes()
     idle_columns(64)
-    for seed in map(int, sys.argv[1:] or (1964, 3000, 3001, 3002)):
+    for seed in seeds or (1964, 3000, 3001, 3002):
         tell_day(seed)
     tell_map()
     for seed in (0, 60, 61, 62, 63, 64):

@@ -1,13 +1,12 @@
 """Chapter 11's control once more: the lead of convolutions with the pixels in order, and not.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.other_order [COUNT] [SEED ...]
+Run: python -m benchmarks.second other_order [COUNT] [SEED ...]
 
 With 100 pictures, seeds 81 to 83: it costs the convolutions 7.8, 9.2 and 1.4 points, the ViT -4.4,
 -1.9 and -10.3; the lead falls from 23.4, 23.1 and 27.3 to 11.1, 11.9 and 15.6.
 """
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +49,7 @@ def right(images, labels, learnt: Tensor, test: Tensor, seed: int, steps: int = 
     return np.array(shares)
 
 
-if __name__ == "__main__":
+def main(count: int = 1437, *seeds: int) -> None:
     path = Path(__file__).parents[1] / "vision_models.json"
     runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
     shares = {
@@ -64,11 +63,9 @@ if __name__ == "__main__":
     ])  # fmt: skip
     ends = ttest_rel(*stored).confidence_interval()
     print(f"stored: {stored.mean(1).round(2)}, falls by {ends.low:.2f} to {ends.high:.2f}")
-    torch.set_num_threads(1)
     digits = load_digits()
     images = F.pad(torch.tensor(digits.images).float() / 16, (1, 1, 1, 1))
     labels = torch.tensor(digits.target)
-    count, *seeds = map(int, sys.argv[1:] or ("1437",))
     for seed in seeds or (21, 22, 23):
         first = seed * 1797 // 7 % 1797
         test = (torch.arange(1797) - first) % 1797 < 360
@@ -79,4 +76,4 @@ if __name__ == "__main__":
         found = [right(x, labels, learnt, test, seed) for x in (images, mixed)]
         costs = np.subtract(*found).round(1)
         print(f"seed {seed}, {count} pictures, convolutions and ViT: in order", end=" ")
-        print(f"{found[0].round(1)}, in another {found[1].round(1)}, it costs {costs}", flush=True)
+        print(f"{found[0].round(1)}, in another {found[1].round(1)}, it costs {costs}")

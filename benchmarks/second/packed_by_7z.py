@@ -1,6 +1,6 @@
 """Chapter 9's PPM once more, by 7-Zip's own program; a minute.
 
-Run: python -m benchmarks.second.packed_by_7z, where 7z is installed. It takes less memory for less
+Run: python -m benchmarks.second packed_by_7z, where 7z is installed. It takes less memory for less
 text, and forgets when that is full; zeros behind each text, whose bytes are subtracted, keep it
 from that. 7-Zip 26.01, alone and primed: manual 1.883 and 1.579 bits per byte, English 1.795 and
 1.379. The validation parts, with the longest run of 4, 6, 8 and 12, take five bytes less than on
@@ -42,8 +42,4 @@ def main() -> None:
                 after = packed(text["train"] + text[part], longest) - primer
                 size = len(text[part]) / 8
                 told.append(f"{part} alone {alone / size:.4f}, primed {after / size:.4f}")
-            print(f"{name}, up to {longest}: {'; '.join(told)}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            print(f"{name}, up to {longest}: {'; '.join(told)}")

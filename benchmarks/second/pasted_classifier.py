@@ -1,13 +1,12 @@
 """Chapter 12's scissors, and a classifier that learns from the pasted pictures.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.pasted_classifier [SEED ...]; minutes for each.
-Writes benchmarks/pasted_classifier.json. The convolutions of `eyes.py`, and on the mean of all
-places a class for each letter, each mark and each whole name; the pasted pictures of
-`pasted_marks.py` and the training's own; 1,500 steps. What is counted are unseen pairs: the letter
-right, the mark, both, and the whole name by its own class.
+Run: python -m benchmarks.second pasted_classifier [SEED ...]; minutes for each. Writes
+benchmarks/pasted_classifier.json. The convolutions of `eyes.py`, and on the mean of all places a
+class for each letter, each mark and each whole name; the pasted pictures of `pasted_marks.py` and
+the training's own; 1,500 steps. What is counted are unseen pairs: the letter right, the mark, both,
+and the whole name by its own class.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +27,8 @@ def parts(name: str) -> tuple[str, str, str]:
     return letter, mark, name
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    for seed in map(int, sys.argv[1:] or ("0", "1", "2")):
+def main(*seeds: int) -> None:
+    for seed in seeds or (0, 1, 2):
         out = drawn.held_out(seed)
         asked = [g for g in drawn.glyphs() if g.pair in out]
         own = [g for g in drawn.glyphs() if g.pair not in out and g.font != UNSEEN_FONT]
@@ -66,8 +64,4 @@ def main() -> None:
         run = {"seed": seed, "pictures": len(images), "names": len(kinds[2])}
         run |= {key: round(float(share), 4) for key, share in kept.items()}
         store(RESULT, "benchmarks/second/pasted_classifier.py", run)
-        print(run, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        print(run)

@@ -7,7 +7,6 @@ A name found at once, by the picture and the picture by its name, seeds 0 to 2: 
 """
 
 import json
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -116,12 +115,12 @@ def looked_at(seed: int = 0) -> dict[str, float]:
     return dict(zip(("letter", "mark", "evenly"), np.mean(shares, axis=0), strict=True))
 
 
-if __name__ == "__main__":
+def main(*seeds: int) -> None:
     print("looks at the mark:", {word: f"{share:.3f}" for word, share in looked_at().items()})
     path = Path(__file__).parents[1] / "captions.json"
     runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
     first = {run["seed"]: run["new"]["exact"] for run in runs if run["run"] == "pasted"}
-    for seed in map(int, sys.argv[1:] or ("0", "1", "2", "3")):
+    for seed in seeds or (0, 1, 2, 3):
         shares = ", ".join(f"{exact(seed, reach):.4f}" for reach in (0, 1, 2))
         print(f"seed {seed}: first {first.get(seed, float('nan')):.4f}, second {shares}")
         for reach in (0, 1):

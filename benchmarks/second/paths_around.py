@@ -1,14 +1,13 @@
 """Chapter 6's gradients without loss, stacks that learn or do not, and chunks, once more.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.paths_around [SEED]; some three minutes, most of
-it for the stacks, which are those of `deep_stacks.py`. The gradients are written out in NumPy.
+Run: python -m benchmarks.second paths_around [SEED]; some three minutes, most of it for the stacks,
+which are those of `deep_stacks.py`. The gradients are written out in NumPy.
 Seed 66: no path, 0.24 a layer, 8e-11 after 16; with it 2.4 after 32, and 2e4 with a gain of 4.
 Twelve layers after 150 steps: pre-norm 0.01, post-norm 2.31, with a warm-up 2.10, with a tenth of
 the rate 1.98. One, two and four layers 0.00 to 0.01 in both, six 1.95 and 0.00. Chunks save nothing
 of what is kept.
 """
 
-import sys
 import time
 
 import numpy as np
@@ -100,9 +99,7 @@ def cut_in_chunks() -> None:
         print(f"{sum(kept.values()) / 2**20:.1f} MiB, {1000 * took:.0f} ms, off by {off:.0e}")
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    seed = int(sys.argv[1]) if sys.argv[1:] else 66
+def main(seed: int = 66) -> None:
     tell_gradients(seed)
     equal = next(n for n in range(1, 10_000) if 12 * n * n >= n * 3072)
     print(f"   12 heads: the scores are as large as the hidden tensor from {equal} tokens on")
@@ -110,8 +107,8 @@ if __name__ == "__main__":
     ways = (("pre", 3e-3, 0), ("post", 3e-3, 0), ("post", 3e-3, 100), ("post", 3e-4, 0))
     for kind, rate, warm in ways:
         told = learn(12, kind, seed, rate, warm)
-        print(f"   12 layers, {kind}, rate {rate:g}, warm-up {warm}: {told}", flush=True)
+        print(f"   12 layers, {kind}, rate {rate:g}, warm-up {warm}: {told}")
     for layers in (1, 2, 4, 6):
         for kind in ("post", "pre"):
             told = learn(layers, kind, seed, 3e-3)
-            print(f"   {layers} layers, {kind}: {told}", flush=True)
+            print(f"   {layers} layers, {kind}: {told}")

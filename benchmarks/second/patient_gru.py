@@ -1,12 +1,10 @@
 """Chapter 8's first of thirty digits once more: attention, and the GRU as it comes, for longer.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.patient_gru [RATE] [STEPS] [SEED ...]; minutes.
-Attention is torch's, one head; its query is made of the last digit and its position.
+Run: python -m benchmarks.second patient_gru [RATE] [STEPS] [SEED ...]; minutes. Attention is
+torch's, one head; its query is made of the last digit and its position.
 The GRU has 64 features and batches of 64, twice the page's. At a rate of 0.01, seeds 64 and 65, it
 guesses after 250 steps and knows the digit after 500; attention knows it after 250.
 """
-
-import sys
 
 import torch
 import torch.nn.functional as F
@@ -30,14 +28,14 @@ class Looker(nn.Module):
         return self.out(self.last(self.table(digits)))
 
 
-def main(rate: float, steps: int, seeds: list[int]) -> None:
-    for seed in seeds:
+def main(rate: float = 0.01, steps: int = 2500, *seeds: int) -> None:
+    for seed in seeds or (64,):
         torch.manual_seed(seed)
         looker, x = Looker(), torch.randn(64, 60, 32, requires_grad=True)
         looker.last(x).sum().backward()
         lengths = x.grad.norm(dim=-1).mean(0)
         back = [f"{lengths[-1 - k] / lengths[-1]:.0e}" for k in (10, 20, 40)]
-        print(f"{seed} attention: gradient 10, 20 and 40 back {back}", flush=True)
+        print(f"{seed} attention: gradient 10, 20 and 40 back {back}")
         for name, model, most in (("attention", looker, 250), ("GRU", Reader("GRU"), steps)):
             adam = torch.optim.Adam(model.parameters(), rate)
             for step in range(1, most + 1):
@@ -48,12 +46,6 @@ def main(rate: float, steps: int, seeds: list[int]) -> None:
                 if step % 250 == 0:
                     digits = torch.randint(10, (1000, 30))
                     right = (model(digits).argmax(1) == digits[:, 0]).float().mean().item()
-                    print(f"   {name}, rate {rate}, {step} steps: {right:.0%}", flush=True)
+                    print(f"   {name}, rate {rate}, {step} steps: {right:.0%}")
                     if right > 0.99:
                         break
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    rate, steps, *seeds = (*sys.argv[1:], *("0.01", "2500")[len(sys.argv[1:]) :])
-    main(float(rate), int(steps), [*map(int, seeds)] or [64])

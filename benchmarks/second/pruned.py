@@ -1,9 +1,7 @@
 """Chapter 10's heads cut out once more: torch's encoder, masked instead of cut, its own seed.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.pruned [SEED ...]; two minutes for each.
+Run: python -m benchmarks.second pruned [SEED ...]; two minutes for each.
 """
-
-import sys
 
 import numpy as np
 import torch
@@ -67,14 +65,13 @@ def trained(text: Tensor, letters: int, blank: int, plain: Tensor, seed: int, st
     return model.eval()
 
 
-def main():
-    torch.set_num_threads(1)
+def main(*seeds: int) -> None:
     page = page_definitions()
     letters, test, learnt = page["letters"], page["test"], page["train"]
     blank = letters.index("[MASK]")
     test, learnt = (t[:, (t[0] >= 5).nonzero()[:, 0]] for t in (test, learnt))  # no [CLS], [SEP]
     plain = learnt.unique()
-    for seed in map(int, sys.argv[1:] or ("17",)):
+    for seed in seeds or (17,):
         model = trained(learnt, len(letters), blank, plain, seed, page["STEPS"])
         shown, asked = test.clone(), torch.zeros_like(test, dtype=torch.bool)
         for row in range(len(test)):
@@ -116,8 +113,4 @@ def main():
                             tries[layer, head] = base - right(one)
                 open[choose(tries, key=tries.get)] = 0
                 shares.append(f"{right(open):.1%}")
-            print(f"   {word} first: {' '.join(shares)}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            print(f"   {word} first: {' '.join(shares)}")

@@ -1,9 +1,7 @@
 """Chapter 8's recall once more, and trained for longer than the page has time for.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.recall [STEPS ...]
+Run: python -m benchmarks.second recall [STEPS ...]
 """
-
-import sys
 
 import torch
 import torch.nn.functional as F
@@ -57,13 +55,12 @@ def recalled(features: int, linear: bool, steps: int, seed: int) -> str:
     return "  ".join(found)
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for steps in map(int, sys.argv[1:] or ("300", "3000")):
+def main(*counts: int) -> None:
+    for steps in counts or (300, 3000):
         for words, features, linear in (
             ("softmax", 16, False),
             ("linear", 16, True),
             ("linear", 64, True),
         ):
             told = recalled(features, linear, steps, 90)
-            print(f"{steps} steps, {words}, {features} features: {told}", flush=True)
+            print(f"{steps} steps, {words}, {features} features: {told}")

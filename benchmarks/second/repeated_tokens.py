@@ -1,10 +1,9 @@
 """Chapter 9's induction heads once more: head by head, with texts and a seed of their own.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.repeated_tokens [SEED ...]
+Run: python -m benchmarks.second repeated_tokens [SEED ...]
 """
 
 import random
-import sys
 from math import inf, log
 
 import torch
@@ -79,8 +78,8 @@ def repeated(draw, length, period):
     return [start[i % period] for i in range(length)]
 
 
-def main():
-    for seed in [int(x) for x in sys.argv[1:]] or [11]:
+def main(*seeds: int) -> None:
+    for seed in seeds or (11,):
         for layers in (2, 1):
             torch.manual_seed(seed)
             draw, p = random.Random(seed), begin(layers)
@@ -102,7 +101,3 @@ def main():
             print(f"  without {found}: {told(p, texts, found)[0]:.2f}")
             for back in (1, 2):
                 print(f"  first layer blind to {back} back: {told(p, texts, blind=back)[0]:.2f}")
-
-
-if __name__ == "__main__":
-    main()

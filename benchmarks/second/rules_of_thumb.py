@@ -53,7 +53,7 @@ def twins(size: int, draws: int = 100_000) -> tuple[float, float]:
     return float(counts.mean()), float((counts > 1).mean())
 
 
-if __name__ == "__main__":
+def main() -> None:
     for length in (10, 12):
         print(f"{length} digits, one vector: {copied('GRU', length)} of 100")
     print("sum over j < i, outputs 0 and 2:", sums_before(0), sums_before(2).round(2))

@@ -1,10 +1,10 @@
 """Chapter 9's sentences of the GPT trained beforehand and of counts, drawn once more.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.sentences_drawn FOLDER [COUNT] [SEED]; minutes.
-Writes a list of sentences, shuffled, and whose they are. Each text begins behind an end token, is
-drawn with a top-p of 0.9, and its first sentence of five words or more is taken. The counts see
-five tokens back; they have one discount, 0.75, not three. Printed: how many sentences the training
-text has, and the share of the words written, at a temperature, that it does not have.
+Run: python -m benchmarks.second sentences_drawn FOLDER [COUNT] [SEED]; minutes. Writes a list of
+sentences, shuffled, and whose they are. Each text begins behind an end token, is drawn with a top-p
+of 0.9, and its first sentence of five words or more is taken. The counts see five tokens back; they
+have one discount, 0.75, not three. Printed: how many sentences the training text has, and the share
+of the words written, at a temperature, that it does not have.
 Seed 97, read blind by a large language model (not the page's reading): grammatical are 56 of 60 by
 people, 49 and 28 of 60 by the model at 0.5 and 0.8. The counts then began with the end token as if
 something stood before it, and a quarter of their sentences in the middle; of the 45 others each, 32
@@ -17,7 +17,6 @@ text (20 and 9 of these grammatical, and 29 and 30 of the 39 and 51 others).
 import json
 import random
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +82,7 @@ def first_sentence(text):
 
 
 @torch.no_grad()
-def main(folder, count=60, seed=97):
+def main(folder: str = "drawn", count: int = 60, seed: int = 97) -> None:
     parts = english.split(english.documents())
     cutter = Cutter(gpt.WEIGHTS)
     ids = np.array([i for text in parts["train"].values() for i in cutter(text.encode())])
@@ -115,7 +114,7 @@ def main(folder, count=60, seed=97):
             f"{whose}, {temperature}, top-p {top_p}: {unknown / of:.1%} of {of} words are new;",
             end=" ",
         )
-        print(f"{copied} of {count} sentences stand in the training text", flush=True)
+        print(f"{copied} of {count} sentences stand in the training text")
         if temperature < 1:
             rows += [(f"{whose}, {temperature}", sentence) for sentence in found]
     people = [*parts["test"].values()]
@@ -127,8 +126,3 @@ def main(folder, count=60, seed=97):
     (Path(folder) / "key.json").write_text(json.dumps([whose for whose, _ in rows]))
     lines = [f"{i} {sentence}" for i, (_, sentence) in enumerate(rows)]
     (Path(folder) / "list.txt").write_text("\n".join(lines) + "\n")
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    main(*(sys.argv[1:2] or ["drawn"]), *map(int, sys.argv[2:]))

@@ -45,7 +45,7 @@ def least(kind: str, seed: int, steps: int) -> list[float]:
     return found
 
 
-if __name__ == "__main__":
+def main() -> None:
     for kind, steps in (("additive", 300), ("bilinear", 300), ("bilinear", 5000)):
         for seed in (50, 51, 52):
             found = " ".join(f"{share:.3f}" for share in least(kind, seed, steps))

@@ -1,15 +1,14 @@
 """Chapter 11's relevance, and slope × change, against covering, once more.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.sign_of_slopes [SEED ...]; seconds for the page's
-own weights, read from their file; a minute for each model that is trained here on another fifth.
-The slopes of the weights are torch's, taken at the weights themselves. Relevance and slope × change
-with how far the answer falls: the page's weights, all patches 0.26 and 0.66, changed ones 0.31 and
-0.64; seed 1, 0.22 and 0.64, then 0.24 and 0.60; seed 2, 0.26 and 0.64, then 0.27 and 0.60.
+Run: python -m benchmarks.second sign_of_slopes [SEED ...]; seconds for the page's own weights, read
+from their file; a minute for each model that is trained here on another fifth. The slopes of the
+weights are torch's, taken at the weights themselves. Relevance and slope × change with how far the
+answer falls: the page's weights, all patches 0.26 and 0.66, changed ones 0.31 and 0.64; seed 1,
+0.22 and 0.64, then 0.24 and 0.60; seed 2, 0.26 and 0.64, then 0.27 and 0.60.
 """
 
 import json
 import lzma
-import sys
 
 import numpy as np
 import torch
@@ -90,11 +89,10 @@ def correlations(of, image, cover):
     return [[spearmanr(way[k], falls[k])[0] for way in ways] for k in (kept | True, kept)]
 
 
-def main():
-    torch.set_num_threads(1)
+def main(*seeds: int) -> None:
     digits = load_digits()
     images = F.pad(torch.tensor(digits.images) / 16, (1, 1, 1, 1))
-    for seed in [None, *map(int, sys.argv[1:])]:
+    for seed in (None, *seeds):
         test = torch.zeros(1797, dtype=bool)
         test[: 1797 // 5] = True
         if seed is None:
@@ -107,8 +105,4 @@ def main():
         found = np.array([correlations(of, image, cover) for image in images[test][:200]])
         print(f"seed {seed}: with falls, relevance and slope × change")
         for words, mean in zip(("all patches", "changed ones"), found.mean(0), strict=True):
-            print(f"   {words:13}", *(f"{number:.3f}" for number in mean), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            print(f"   {words:13}", *(f"{number:.3f}" for number in mean))

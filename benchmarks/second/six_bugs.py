@@ -1,12 +1,11 @@
 """Chapter 7's mistakes and beams once more: another Transformer, other seeds, other dates.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.six_bugs [SEED] [MISTAKE ...]; minutes for each.
+Run: python -m benchmarks.second six_bugs [SEED] [MISTAKE ...]; minutes for each.
 """
 
 import itertools
 import math
 import random
-import sys
 
 import torch
 import torch.nn.functional as F
@@ -181,9 +180,7 @@ def greedy(model: Translator, sources: list[list[int]]) -> list[str]:
     return ["".join(TOKENS[c - 3] if c > 2 else "?" for c in row) for row in rows]
 
 
-def main():
-    torch.set_num_threads(1)
-    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+def main(seed: int = 7, *kinds: str) -> None:
     examples = dates.examples("train", 40_000, seed=100 + seed)
     test = dates.examples("test", 1000, seed=200 + seed)
     letters = {c: i + 3 for i, c in enumerate(sorted({c for e in examples for c in e.text}))}
@@ -192,13 +189,13 @@ def main():
         return [letters[c] for c in text] + [2]
 
     pairs = [(source_ids(e.text), target_ids(e.iso)) for e in examples]
-    for kind in sys.argv[2:] or MISTAKES:
+    for kind in kinds or MISTAKES:
         model, losses = trained(pairs, len(letters) + 3, kind, seed)
         model.eval()
         written = greedy(model, [source_ids(e.text) for e in test])
         exact = sum(w == e.iso for w, e in zip(written, test, strict=True)) / len(test)
         early, late = (sum(losses[at - 25 : at]) / 25 for at in (500, STEPS))
-        print(f"seed {seed}, {kind}: loss {early:.3f}, {late:.3f}; {exact:.1%} exact", flush=True)
+        print(f"seed {seed}, {kind}: loss {early:.3f}, {late:.3f}; {exact:.1%} exact")
         if kind != "right":
             continue
         some = list(zip(written, test, strict=True))[:300]
@@ -214,8 +211,4 @@ def main():
                     counts[0] += found[0] in meant
                     counts[1] += bool(meant & set(found))
                     counts[2] += meant <= set(found)
-        print("  two readings, of 132: first, any, both among four beams", counts, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        print("  two readings, of 132: first, any, both among four beams", counts)

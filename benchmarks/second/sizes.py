@@ -1,10 +1,9 @@
 """Chapter 9's three sizes once more, with torch's own layers and other seeds.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.sizes [SEED ...]; three minutes for each.
+Run: python -m benchmarks.second sizes [SEED ...]; three minutes for each.
 """
 
 import math
-import sys
 
 import torch
 import torch.nn.functional as F
@@ -70,12 +69,10 @@ def bits_per_byte(model: Reader, text: Tensor, sizes: Tensor) -> float:
     return bits / sizes[text[1:]].sum().item()
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
+def main(*seeds: int) -> None:
     ids, sizes = streams()
-    for seed in map(int, sys.argv[1:] or ("31",)):
+    for seed in seeds or (31,):
         for d in (32, 64, 128):
             model = trained(ids["train"], len(sizes), d, seed)
             new, old = (bits_per_byte(model, ids[part], sizes) for part in ("test", "train"))
             print(f"seed {seed}, width {d:3}: {new:.3f} new, {old:.3f} read, {new - old:.3f} apart")
-            sys.stdout.flush()

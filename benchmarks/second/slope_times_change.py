@@ -1,14 +1,12 @@
 """Chapter 10's slope × change, weights × slopes and rollout with its bug, on other rows.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.slope_times_change [ROWS] [SEED]; a minute.
+Run: python -m benchmarks.second slope_times_change [ROWS] [SEED]; a minute.
 The page's weights, other rows and gaps. Each letter is replaced by `[MASK]`, then by eight letters
 drawn from the text: the answer falls by the mean of the eight, and moves by the size of that mean
 (*mean size*: by the mean of the eight sizes). 80 rows, seed 93: slope × change agrees with the fall
 by 0.48 ± 0.04, weights × slopes by 0.16 ± 0.04; with other letters 0.43 and relevance 0.41. With
 its bug, rollout agrees with how far the answer moves by 0.32 instead of 0.72.
 """
-
-import sys
 
 import numpy as np
 import torch
@@ -50,8 +48,7 @@ def replaced(model, ids, place, others, letters):
     return (before.max() - after).view(letters.shape).numpy()
 
 
-def main(count=80, seed=93):
-    torch.set_num_threads(1)
+def main(count: int = 80, seed: int = 93) -> None:
     page, draw = page_definitions(), np.random.default_rng(seed)
     model = page["untrained"](0)
     load_or_train("encoder", model, lambda _: {})
@@ -90,7 +87,3 @@ def main(count=80, seed=93):
         print(
             f"{' '.join(key):40}{np.mean(r):.2f} ± {1.96 * np.std(r, ddof=1) / len(r) ** 0.5:.2f}"
         )
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))

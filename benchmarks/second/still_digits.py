@@ -1,6 +1,6 @@
 """Chapter 11's digits that stand still, once more (11.5, 11.5.1, 11.7).
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.still_digits [STEPS] [SEED ...]; two minutes.
+Run: python -m benchmarks.second still_digits [STEPS] [SEED ...]; two minutes.
 The same digit is 3.4 apart among 20 that follow each other, 5.5 otherwise. The nearest picture
 names 98.6% of a fifth at random, 97.0 of one in order (20 of each; page 98.7 and 96.5, five).
 Seed 91, 1,437 pictures: ViT 92.5%, of its own 99.7 (page 90.5 and 99.5); convolutions 99.4 and 100
@@ -8,8 +8,6 @@ Seed 91, 1,437 pictures: ViT 92.5%, of its own 99.7 (page 90.5 and 99.5); convol
 positions 63.1 (page 65 to 68), shuffled the same; with moved digits and three times the steps 54.7.
 Agreed; the page's words did not say that these were trained where digits stand.
 """
-
-import sys
 
 import numpy as np
 import torch
@@ -48,11 +46,9 @@ def without_places():
     return model
 
 
-def main():
-    torch.set_num_threads(1)
+def main(steps: int = 800, *seeds: int) -> None:
     digits = load_digits()
     images = np.pad(digits.images / 16, ((0, 0), (1, 1), (1, 1))).astype(np.float32)
-    steps, *seeds = [int(word) for word in sys.argv[1:]] or [800]
     neighbours(images, digits.target, np.random.default_rng(91))
     for seed in seeds or (91,):
         test = (np.arange(1797) - 70 * seed) % 1797 < 360
@@ -70,12 +66,8 @@ def main():
             torch.manual_seed(seed)
             model = train(make(), shown, labels, times * steps)
             print(f"seed {seed}, {words}: {right(model, asked, truth):.1f}%", end=", ")
-            print(f"its own {right(model, learnt, labels):.1f}%", flush=True)
+            print(f"its own {right(model, learnt, labels):.1f}%")
             if make is without_places:
                 order = np.random.default_rng(seed).permutation(25)
                 shuffled = jigsaw(asked, order)
-                print(f"  patches shuffled: {right(model, shuffled, truth):.1f}%", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+                print(f"  patches shuffled: {right(model, shuffled, truth):.1f}%")

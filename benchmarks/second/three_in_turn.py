@@ -1,13 +1,12 @@
 """Chapter 8's three models on dates and digits once more: other code for each, they take turns.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.three_in_turn [SECONDS [SEED [TASK]]]; the task
-is *dates* or *digits*, up to 20 of them to copy in training. Whoever has used least processor time
-goes on. A row counts as right if each token, read after the right ones before it, is the likeliest,
-which is what writing it greedily means.
+Run: python -m benchmarks.second three_in_turn [SECONDS [SEED [TASK]]]; the task is *dates* or
+*digits*, up to 20 of them to copy in training. Whoever has used least processor time goes on. A row
+counts as right if each token, read after the right ones before it, is the likeliest, which is what
+writing it greedily means.
 """
 
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -57,7 +56,7 @@ def both(batch: Rows) -> tuple[Tensor, Tensor]:
     return padded([s for s, _ in batch]), padded([[1, *t, 2] for _, t in batch])
 
 
-def in_turn(seconds: float, seed: int, task: str = "dates") -> None:
+def main(seconds: float = 40, seed: int = 71, task: str = "dates") -> None:
     learnt, tested, tokens = rows(task, seed)
     torch.manual_seed(seed)
     models: dict[str, nn.Module] = {
@@ -100,10 +99,4 @@ def in_turn(seconds: float, seed: int, task: str = "dates") -> None:
         size = sum(p.numel() for p in model.parameters())
         whole = found.total() / asked.total()
         print(f"{task}, seed {seed}, {name}, {size:,} parameters, {steps[name]} steps: {whole:.1%}")
-        print(f"  {by}", flush=True)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    seconds, seed, task = [*sys.argv[1:], *("40", "71", "dates")[len(sys.argv) - 1 :]]
-    in_turn(int(seconds), int(seed), task)
+        print(f"  {by}")

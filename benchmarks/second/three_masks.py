@@ -1,12 +1,11 @@
 """Chapter 7's stack under three masks, and its count of the paper's parameters, once more.
 
-Run: python -m benchmarks.second.three_masks [SEED]; seconds. Attention in NumPy, two layers of it;
+Run: python -m benchmarks.second three_masks [SEED]; seconds. Attention in NumPy, two layers of it;
 the parameters are added up by a formula instead of made. Pairs that move 64, 36 and 46, and every
 row as on the page: base 63.1 million, rows that fit all but *big* 40,931 to 41,161 (2026-11-29).
 """
 
 import math
-import sys
 
 import numpy as np
 
@@ -49,8 +48,8 @@ def in_layers(d=512, d_ff=2048, heads=8, d_k=64, d_v=64, layers=6) -> int:
     return layers * (3 * attention + 2 * feed_forward + 5 * 2 * d)
 
 
-if __name__ == "__main__":
-    draw, i = np.random.default_rng(int(sys.argv[1]) if sys.argv[1:] else 77), np.arange(N)
+def main(seed: int = 77) -> None:
+    draw, i = np.random.default_rng(seed), np.arange(N)
     past = i[:, None] >= i
     for name, sees in (("none", past | True), ("past", past), ("source", past | (i < SOURCE))):
         print(f"mask {name}: {pairs_that_move(sees, draw)} of 64 pairs")

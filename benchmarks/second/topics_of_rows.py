@@ -1,10 +1,8 @@
 """Chapter 10's topics, read from rows once more: scikit-learn, rows in turn, another model as well.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.topics_of_rows [STEPS] [SEED]; two minutes.
+Run: python -m benchmarks.second topics_of_rows [STEPS] [SEED]; two minutes.
 Seed 61: always the same 47%; a bag of letters 71%, the table 70%, never trained 67%, trained 69%.
 """
-
-import sys
 
 import numpy as np
 import torch
@@ -28,9 +26,7 @@ def mean_vector(model: Filler, rows: Tensor, layers: int) -> Tensor:
     return x.mean(1)
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    steps, seed = map(int, sys.argv[1:] or ("3000", "61"))
+def main(steps: int = 3000, seed: int = 61) -> None:
     longest = sorted(map(as_ids, python_manual.documents("test").values()), key=len)[-6:]
     rows = [ids[: len(ids) // ROW * ROW].view(-1, ROW) for ids in longest]
     topic = np.repeat(range(6), [len(some) for some in rows])
@@ -53,8 +49,4 @@ def main() -> None:
             right.append(
                 probe.fit(x[fitted].numpy(), topic[fitted]).score(x[new].numpy(), topic[new])
             )
-        print(f"{name:20} {np.mean(right):.1%} ({min(right):.1%} to {max(right):.1%})", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        print(f"{name:20} {np.mean(right):.1%} ({min(right):.1%} to {max(right):.1%})")

@@ -1,14 +1,13 @@
 """Chapter 10's model trained for four times the steps, once more, with torch's layers.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.trained_longer [STEPS ...]; a minute or two for
-every 3,000 steps. The model is that of `pruned.py`, so rows have no [CLS] and [SEP]. A table whose
-letters were never seen together adds the counts of all that have one neighbour fewer, wherever.
-After 12,000 steps, seed 53, of the letters that have three others on each side: model 78.0%, tables
-of two and three 75.4 and 81.4%; between four that were never seen together 48.3, 42.4 and 47.8%. Of
-all letters it fills in 76.0% (the page, with one seed, 72.5), and 87.0% of what it has read.
+Run: python -m benchmarks.second trained_longer [STEPS ...]; a minute or two for every 3,000 steps.
+The model is that of `pruned.py`, so rows have no [CLS] and [SEP]. A table whose letters were never
+seen together adds the counts of all that have one neighbour fewer, wherever. After 12,000 steps,
+seed 53, of the letters that have three others on each side: model 78.0%, tables of two and three
+75.4 and 81.4%; between four that were never seen together 48.3, 42.4 and 47.8%. Of all letters it
+fills in 76.0% (the page, with one seed, 72.5), and 87.0% of what it has read.
 """
 
-import sys
 from collections import Counter, defaultdict
 from functools import cache
 
@@ -61,8 +60,7 @@ def filled(model: Filler, rows: Tensor, blank: int) -> Tensor:
     return right
 
 
-def main() -> None:
-    torch.set_num_threads(1)
+def main(*counts: int) -> None:
     page = page_definitions()
     letters, test, learnt = page["letters"], cut(page, "test"), cut(page, "train")
     blank, tables = letters.index("[MASK]"), Tables(learnt)
@@ -81,15 +79,10 @@ def main() -> None:
             for row in test.tolist()
         ])  # fmt: skip
         print(f"table of {reach}: {hits.float().mean():.1%}, new {hits[new].float().mean():.1%}")
-    for steps in map(int, sys.argv[1:] or ("3000", "12000")):
+    for steps in counts or (3000, 12_000):
         model = trained(learnt, len(letters), blank, learnt.unique(), SEED, steps)
         right = filled(model, test, blank)
         inside = right[:, inner]
         print(f"{steps} steps, seed {SEED}: {right.float().mean():.1%}, ", end="")
         print(f"inside {inside.float().mean():.1%}, new {inside[new].float().mean():.1%}", end=", ")
         print(f"on what it has read {filled(model, learnt[:1062], blank).float().mean():.1%}")
-        sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Chapter 9's GPT trained beforehand, trained once more from the page's words, with torch's layers.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.trained_writer [STEPS] [SEED]; half an hour.
+Run: python -m benchmarks.second trained_writer [STEPS] [SEED]; half an hour.
 The page then lacked, and now has: sizes, windows a step, the rate, its warm-up, and no dropout;
 these were taken from `benchmarks/pretrained_gpt.py`. Torch's layers begin as they do in torch.
 Seed 137, 10,000 steps in 22 minutes of one x86 core, on the text of the page's seeds 1 and 2: 1.301
@@ -12,7 +12,6 @@ words written at temperature 1, top-p 0.9, 4.0% are new, as of those by the page
 
 import math
 import re
-import sys
 
 import numpy as np
 import torch
@@ -86,7 +85,6 @@ def written(model: Writer, rows: int, length: int, temperature: float, top_p: fl
 
 
 def main(steps: int = 10_000, seed: int = 137) -> None:
-    torch.set_num_threads(1)
     torch.manual_seed(seed)
     parts, cutter = english.split(english.documents()), Cutter(gpt.WEIGHTS)
     learnt, test = (
@@ -96,7 +94,7 @@ def main(steps: int = 10_000, seed: int = 137) -> None:
     sizes = torch.tensor([len(token) for token in cutter.tokens])
     page, model = weights_of_the_page(Writer(len(sizes))), Writer(len(sizes))
     print(f"{sum(x.numel() for x in model.parameters()):,} parameters; held out,", end=" ")
-    print(f"the page's: {bits_per_byte(page, test, sizes):.4f} bits per byte", flush=True)
+    print(f"the page's: {bits_per_byte(page, test, sizes):.4f} bits per byte")
     adam = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.1)
     losses = []
     for step in range(1, steps + 1):
@@ -113,7 +111,7 @@ def main(steps: int = 10_000, seed: int = 137) -> None:
         losses.append(loss.item())
         if step % 1000 == 0 or step == steps:
             print(f"step {step}: loss {np.mean(losses[-100:]):.3f}, held out", end=" ")
-            print(f"{bits_per_byte(model, test, sizes):.4f}", flush=True)
+            print(f"{bits_per_byte(model, test, sizes):.4f}")
     print(f"of what it has read: {bits_per_byte(model, learnt[: len(test)], sizes):.4f}")
     decode = lambda row: "".join(cutter.tokens[i] for i in row.tolist())  # noqa: E731
     for row in written(model, 5, 90, 0.5, 0.9):
@@ -124,7 +122,3 @@ def main(steps: int = 10_000, seed: int = 137) -> None:
         words = [word for text in drawn for word in re.findall("[a-z]+", text)[:-1]]
         new = sum(word not in known for word in words) / len(words)
         print(f"{name}: {new:.1%} of {len(words)} words are not in the training text")
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))

@@ -1,9 +1,7 @@
 """Chapter 5's digit two places back once more: trained on 16 digits, read out to 128.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.two_back [SEED ...]; a minute for each.
+Run: python -m benchmarks.second two_back [SEED ...]; a minute for each.
 """
-
-import sys
 
 import torch
 import torch.nn.functional as F
@@ -61,15 +59,14 @@ def right(model: Looker, n: int) -> float:
     return (model(text).argmax(-1) == text[:, :-2]).float().mean().item()
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
+def main(*seeds: int) -> None:
     print("digits", LENGTHS)
-    for seed in map(int, sys.argv[1:] or ("51", "52", "53")):
+    for seed in seeds or (51, 52, 53):
         for way in WAYS:
             model = trained(way, seed)
             told = [right(model, n) for n in LENGTHS if way != "learnt" or n == 16]
-            print(seed, f"{way:20}", *(f"{share:5.0%}" for share in told), flush=True)
+            print(seed, f"{way:20}", *(f"{share:5.0%}" for share in told))
         for d, steps, rate in ((32, 200, 0.01), (64, 200, 0.01), (32, 800, 0.003)):
             model = trained("rotary", seed, d, steps, rate)
             told = (f"{right(model, n):5.0%}" for n in LENGTHS)
-            print(seed, f"rotary, {d} wide, {steps} steps", *told, flush=True)
+            print(seed, f"rotary, {d} wide, {steps} steps", *told)

@@ -1,12 +1,10 @@
 """Chapter 12's search once more, behind a picture encoder and a text side that were never trained.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.two_matrices [REACH] [SEED ...]; half a minute.
-The page's matrices learn from pictures as they stand (REACH 0). Seed 0 then finds at once, picture
-to name and name to picture: from the mean 31.9% and 39.1, from all places 88.4 and 91.3. From three
-copies of each picture, moved by up to 2 pixels: 37.7 and 30.4, 66.7 and 71.0.
+Run: python -m benchmarks.second two_matrices [REACH] [SEED ...]; half a minute. The page's matrices
+learn from pictures as they stand (REACH 0). Seed 0 then finds at once, picture to name and name to
+picture: from the mean 31.9% and 39.1, from all places 88.4 and 91.3. From three copies of each
+picture, moved by up to 2 pixels: 37.7 and 30.4, 66.7 and 71.0.
 """
-
-import sys
 
 import numpy as np
 import torch
@@ -91,11 +89,9 @@ def measured(reach: int, seed: int) -> None:
     with torch.no_grad():
         found = compared(see(images[chosen]), told[name[chosen]])
     for words, cosines in zip(looks, found, strict=True):
-        print(f"seed {seed}, of {len(chosen)}, {words}: {recall(cosines)}", flush=True)
+        print(f"seed {seed}, of {len(chosen)}, {words}: {recall(cosines)}")
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    reach, *seeds = map(int, sys.argv[1:] or ("0",))
+def main(reach: int = 0, *seeds: int) -> None:
     for seed in seeds or (0,):
         measured(reach, seed)

@@ -2,11 +2,10 @@
 
 As on the page, both names are drawn from all six and the projections have biases; `strict` has two
 different names and no biases, which a single head finds harder.
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.two_names
+Run: python -m benchmarks.second two_names
 """
 
 import random
-import sys
 
 import torch
 import torch.nn.functional as F
@@ -100,9 +99,8 @@ def measured(heads: int, seed: int, strict: bool) -> str:
     return f"{said}; the same name is the louder in {louder:.0%}"
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
+def main(*seeds: int) -> None:
     for heads, strict in ((1, False), (1, True), (2, False)):
-        for seed in map(int, sys.argv[1:] or range(60, 70)):
+        for seed in seeds or range(60, 70):
             told = measured(heads, seed, strict)
-            print(f"{heads} heads{', strict' if strict else ''}, seed {seed}: {told}", flush=True)
+            print(f"{heads} heads{', strict' if strict else ''}, seed {seed}: {told}")

@@ -1,11 +1,9 @@
 """The introduction's *muddy* and *closed* banks once more, in NumPy, with slopes written out.
 
-Run: python -m benchmarks.second.two_senses [SEED ...]. A grammar of its own, built from the words
+Run: python -m benchmarks.second two_senses [SEED ...]. A grammar of its own, built from the words
 of the page: places that keep their sense whatever is said of them, and a bank that the other word
 decides, or nobody can tell; neither sentence of the picture is among what is learnt.
 """
-
-import sys
 
 import numpy as np
 
@@ -111,9 +109,9 @@ def check_slopes() -> None:
             assert abs((losses[0] - losses[1]) / 2 / h - exact[name][place]) < 1e-6, name
 
 
-if __name__ == "__main__":
+def main(*seeds: int) -> None:
     check_slopes()
-    runs = [learn(seed) for seed in map(int, sys.argv[1:] or map(str, range(60, 70)))]
+    runs = [learn(seed) for seed in seeds or range(60, 70)]
     for (muddy, first, a), (closed, second, b) in runs:
         print(f"muddy {muddy:.2f} {first}, closed {closed:.2f} {second}; answers {a}, {b}")
     print("both named:", sum([run[i][2] for i in (0, 1)] == [0, 1] for run in runs), end="; ")

@@ -1,6 +1,6 @@
 """Chapter 10's fine-tuning, once more: torch's own layers, errors made in the text itself.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.typing_errors [ROWS …]
+Run: python -m benchmarks.second typing_errors [ROWS …]
 The pre-trained encoder is the page's. Rows begin anywhere in a topic, batches are epochs, the
 optimiser is Adam at a constant rate, the best of three for other topics; the counts are of runs of
 up to three and of up to five letters, smoothed by absolute discounting. One seed; intervals are
@@ -9,7 +9,6 @@ over the test's topics alone.
 
 import math
 import string
-import sys
 from collections import Counter, defaultdict
 from functools import cache
 
@@ -143,7 +142,7 @@ def by_counting(texts, found, most):
 
 
 def told(name, hits):
-    print(f"   {name:24}{hits.mean():.1%}", flush=True)
+    print(f"   {name:24}{hits.mean():.1%}")
     return hits
 
 
@@ -156,8 +155,7 @@ def lead(name, more, less, topics):
     print(f"   tuned − {name:16}{100 * (more - less).mean():+.1f}   {low:+.1f} to {high:+.1f}")
 
 
-def main(*sizes):
-    torch.set_num_threads(1)
+def main(*sizes: int) -> None:
     page, draw = page_definitions(), np.random.default_rng(77)
     pretrained = page["untrained"](0)
     load_or_train("encoder", pretrained, lambda model: {})
@@ -181,7 +179,7 @@ def main(*sizes):
         return Encoder(len(page["letters"]), start.state_dict())
 
     untuned = told("untuned", right(model_of(pretrained), *asked))
-    for size in map(int, sizes or (80, 320, 1280)):
+    for size in sizes or (80, 320, 1280):
         labelled = as_ids(page, misprints(texts["train"], size, draw))
         epochs, found = math.ceil(4800 / size), {}
         print(f"{size} labelled rows")
@@ -203,7 +201,3 @@ def main(*sizes):
     learn(model, *labelled, 9 * epochs, rate)
     told("scratch, ten times", right(model, *asked))
     told("   of its own rows", right(model, *labelled))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,8 +1,8 @@
 """Chapter 9's GPT trained beforehand, read from its file and run in NumPy: its bits per byte.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.weights_in_numpy; two minutes. The file is taken
-apart here, tokens are cut here, and each has half a window or more before it. 1.3001 bits per byte,
-and each document's bits are the stored ones, to within their rounding.
+Run: python -m benchmarks.second weights_in_numpy; two minutes. The file is taken apart here, tokens
+are cut here, and each has half a window or more before it. 1.3001 bits per byte, and each
+document's bits are the stored ones, to within their rounding.
 """
 
 import json
@@ -94,7 +94,7 @@ def log_chances(weights, ids):
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
-def main():
+def main() -> None:
     texts = [text.encode() for text in english.split(english.documents())["test"].values()]
     cutter, (weights, _) = Cutter(gpt.WEIGHTS), read(gpt.WEIGHTS)
     rows = [cutter(text) for text in texts]
@@ -109,7 +109,3 @@ def main():
     stored = json.loads(Path("benchmarks/kneser_ney.json").read_text("utf-8"))["GPT"]["documents"]
     apart = np.abs(np.bincount(of, bits) - stored).max()
     print(f"a document's bits differ from the stored ones by {apart:.2f} at most")
-
-
-if __name__ == "__main__":
-    main()

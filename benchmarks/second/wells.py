@@ -2,7 +2,7 @@
 
 The first is trained on seeds of its own, once as the book has it and once without the twins, the
 same two sentences with *today* before or behind. The second has no encoder, one, or one that is
-left out after training. Run: OMP_NUM_THREADS=1 python -m benchmarks.second.wells
+left out after training. Run: python -m benchmarks.second wells
 """
 
 import itertools
@@ -156,13 +156,12 @@ def translate(seed: int, layers: int) -> list[str]:
     return written
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
+def main() -> None:
     for no_twins in (False, True):
         print("twins left out, too" if no_twins else "as in the book")
         for seed in range(40, 50):
             sure, looks = read(seed, no_twins)
-            print(f"  seed {seed}: {sure[0]:.2f} {sure[1]:.2f}; heads look at {looks}", flush=True)
+            print(f"  seed {seed}: {sure[0]:.2f} {sure[1]:.2f}; heads look at {looks}")
     for layers in (1, 0):
         for seed in range(40, 45):
-            print(f"encoder of {layers}, seed {seed}: {translate(seed, layers)}", flush=True)
+            print(f"encoder of {layers}, seed {seed}: {translate(seed, layers)}")

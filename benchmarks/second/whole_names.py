@@ -1,12 +1,10 @@
 """Chapter 12's classifiers once more (12.6): letter and mark, or whole names, from all 64 places.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.whole_names [STEPS] [SEED ...]; minutes each.
-Seed 3, 600 steps, unseen pairs: two classifiers have both right for 87.9% (page, 1,500 steps: 92.3,
-87.3 and 84.7); one for whole names none, its letter for 73.9 (page 64.2, 66.5 and 52.6, from which
-"a third or more" are wrong; here a quarter). Of the unseen font 99.1% and 98.2 (page 99.3 to 100).
+Run: python -m benchmarks.second whole_names [STEPS] [SEED ...]; minutes each. Seed 3, 600 steps,
+unseen pairs: two classifiers have both right for 87.9% (page, 1,500 steps: 92.3, 87.3 and 84.7);
+one for whole names none, its letter for 73.9 (page 64.2, 66.5 and 52.6, from which "a third or
+more" are wrong; here a quarter). Of the unseen font 99.1% and 98.2 (page 99.3 to 100).
 """
-
-import sys
 
 import numpy as np
 import torch
@@ -49,9 +47,7 @@ def learn(images, answers, kinds, steps):
     return model.eval()
 
 
-def main():
-    torch.set_num_threads(1)
-    steps, *seeds = [int(word) for word in sys.argv[1:]] or [1500]
+def main(steps: int = 1500, *seeds: int) -> None:
     every = drawn.glyphs()
     images = torch.from_numpy(np.stack([drawn.picture(g) for g in every]))
     parts = [g.name.partition(" WITH ")[::2] for g in every]
@@ -86,8 +82,4 @@ def main():
                 ])  # fmt: skip
                 letter, mark, both = right.mean(0)
                 print(f"seed {seed}, {words}, {where}: ", end="")
-                print(f"letter {letter:.1%}, mark {mark:.1%}, both {both:.1%}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+                print(f"letter {letter:.1%}, mark {mark:.1%}, both {both:.1%}")

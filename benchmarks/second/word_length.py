@@ -1,6 +1,6 @@
 """Chapter 10's lengths of words, told from the letters around: scikit-learn, and rows in turn.
 
-Run: python -m benchmarks.second.word_length
+Run: python -m benchmarks.second word_length
 """
 
 import re
@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 from benchmarks.bert import page_definitions
 
 
-def main():
+def main() -> None:
     page = page_definitions()
     text = [page["text_of"](row) for row in page["probe_rows"]]
     around, length, row = [], [], []
@@ -32,7 +32,3 @@ def main():
             layer = LinearRegression().fit(x[fitted], np.eye(10)[length[fitted]])
             right.append(np.mean(layer.predict(x[new]).argmax(1) == length[new]))
         print(f"up to {reach} away: {np.mean(right):.1%} ({min(right):.1%} to {max(right):.1%})")
-
-
-if __name__ == "__main__":
-    main()

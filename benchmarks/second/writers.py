@@ -1,8 +1,8 @@
 """Chapter 12's captioners once more, of torch's layers: losses, two matrices, batch norm, patches.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.writers [ARM ...] [STEPS] [SEED ...]; minutes for
-each arm, with 1,500 steps. Arms (sections 12.5.2, 12.8 and 12.9): *captions* alone, then two
-matrices behind them; all *three* losses; *unnormed*, without batch norm; *patches*.
+Run: python -m benchmarks.second writers [ARM ...] [STEPS] [SEED ...]; minutes for each arm, with
+1,500 steps. Arms (sections 12.5.2, 12.8 and 12.9): *captions* alone, then two matrices behind them;
+all *three* losses; *unnormed*, without batch norm; *patches*.
 Seed 3, 600 steps, unseen pairs: captions alone 82.6% (page, after 1,500: 94, 91 and 84), without
 batch norm 18.6 (40 to 48), patches 1.4 (4 to 7): the same order. Two matrices behind the first find
 at once, by picture and by name, 70.0 and 62.9% from the mean (page 74 to 87), 97.1 and 91.4 from
@@ -16,8 +16,6 @@ Seed 3, 4,500 steps: without batch norm 83.2% (page, five seeds: 77 to 90, its o
 patches 20.5% (50 to 72, its own seed 3 49.8); seed 0, patches 64.3% (71.7). The same order; but the
 three seeds that the page had at first, 18.1 ± 0.8 points apart, were alike by chance.
 """
-
-import sys
 
 import numpy as np
 import torch
@@ -149,11 +147,10 @@ def two_matrices(model, images, ids, learnt, asked, steps):
             print(f"  two matrices on {words}: {recall(compare(unseen, names))} found at once")
 
 
-def main():
-    torch.set_num_threads(1)
+def main(*words: str | int) -> None:
     every, images, ids, size = collection()
-    arms = [word for word in sys.argv[1:] if word in ARMS] or ARMS
-    steps, *seeds = [int(word) for word in sys.argv[1:] if word.isdigit()] or [1500]
+    arms = [word for word in words if word in ARMS] or ARMS
+    steps, *seeds = [word for word in words if isinstance(word, int)] or [1500]
     for seed in seeds or (3,):
         out = drawn.held_out(seed)
         new = torch.tensor([g.pair in out for g in every])
@@ -163,7 +160,7 @@ def main():
             torch.manual_seed(80 + seed)
             model = learn(arm, images, ids, learnt, size, steps)
             pairs, known = (right(model, images[part], ids[part]) for part in (new, font))
-            print(f"seed {seed}, {arm}: pairs {pairs:.1%}, font {known:.1%}", flush=True)
+            print(f"seed {seed}, {arm}: pairs {pairs:.1%}, font {known:.1%}")
             unseen = new.nonzero()[:, 0]
             print(" ", looked_on(model, [every[i] for i in unseen], images[new], ids[new]))
             order = unseen[torch.randperm(len(unseen))].tolist()
@@ -173,8 +170,4 @@ def main():
             if arm == "three":
                 with torch.no_grad():
                     cosines = model.cosines(ids[asked], model.see(images[asked]))
-                print(f"  its own matrices: {recall(cosines)} found at once", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+                print(f"  its own matrices: {recall(cosines)} found at once")

@@ -8,12 +8,11 @@
 `static/explorables/NAME.js` draws the picture. What it draws at first stands in `stills/NAME.svg`:
 that is what there is to see without a script. `test_playing.py` compares the two; with
 `WRITE_STILLS=1` in its environment it writes the file. With `:model: NAME` the script gets the
-parameters and words of `MADE` in `figures/NAME.py`, which become a file (`page_models.py`).
+parameters and words of `made` in `figures/NAME.json`, which become a file (`page_models.py`).
 """
 
 import json
 from base64 import b64encode
-from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -22,6 +21,7 @@ from docutils.parsers.rst.directives import unchanged
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from attention_by_hand import figures
 from attention_by_hand.models.safetensors import packed
 
 STILLS = Path(__file__).parent / "stills"
@@ -62,10 +62,11 @@ class ExplorableDirective(SphinxDirective):
         """What the script is given: a model, if one is named."""
         if "model" not in self.options:
             return "{}"
-        module = import_module(f"attention_by_hand.figures.{self.options['model']}")
-        self.env.note_dependency(str(module.__file__))
-        state = {name: torch.tensor(part) for name, part in module.MADE["state"].items()}
-        model = packed(state, words=" ".join(module.MADE["words"]))
+        path = Path(figures.__file__).with_name(f"{self.options['model']}.json")
+        self.env.note_dependency(str(path))
+        made = json.loads(path.read_text(encoding="utf-8"))["made"]
+        state = {name: torch.tensor(part) for name, part in made["state"].items()}
+        model = packed(state, words=" ".join(made["words"]))
         return json.dumps({"model": b64encode(model).decode()}, separators=(",", ":"))
 
 

@@ -173,7 +173,6 @@ def _moved(x: float, y: float) -> np.ndarray:
 
 
 def _matrix(transform: str) -> np.ndarray:
-    """The matrix of an SVG `transform`."""
     matrix = np.eye(3)
     for name, arguments in TRANSFORM.findall(transform):
         a, *more = (float(n) for n in NUMBER.findall(arguments))

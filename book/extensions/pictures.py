@@ -57,7 +57,7 @@ class Picture(SphinxDirective):
         name = self.arguments[0]
         module, _, function = name.rpartition(".")
         drawing = importlib.import_module(f"attention_by_hand.figures.{module}")
-        for source in sorted(Path(plots.__file__).parent.glob("*.py")):
+        for source in (plots.__file__, *sorted(Path(drawing.__file__).parent.glob("*.*"))):
             self.env.note_dependency(str(source))
         path = Path(self.env.app.doctreedir).parent / "drawings" / f"{name}.svg"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -138,6 +138,7 @@ class TokenExplorable(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         for module in (journey, one_token, plots):
             self.env.note_dependency(str(Path(module.__file__)))
+        self.env.note_dependency(str(Path(one_token.__file__).with_suffix(".json")))
         self.env.note_dependency(__file__)
         return [nodes.raw("", explorable().html, format="html")]
 

@@ -165,7 +165,7 @@ FILES = {
     "bugs.py": {
         "wrong": "mistake Misattention wrong_scale mask_leaks cosine_exponent no_root_d_model "
         "no_residual norm_over_the_sequence",
-        "training": "train fit main",
+        "training": "train train_on fit main",
         "test_bugs.py": "floor",
     },
     "caption_rivals.py": {
@@ -187,6 +187,7 @@ FILES = {
         "test_captioner.py": "tried",
     },
     "checkpoints.py": {"data": "run_page", "training": "train_and_save measure_and_save main"},
+    "command_line.py": {"data": "options"},
     "decoding.py": {"compared": "CachedDecoder check_parity", "machine": "decode main"},
     "depth.py": {"compared": "train", "data": "main"},
     "distances.py": {"calls": "page_definitions main"},
@@ -256,7 +257,7 @@ FILES = {
     },
     "one_token.py": {
         "compared": "stages",
-        "data": "sentences kind batch rounded main literal",
+        "data": "sentences kind batch rounded main",
         "training": "Model train",
     },
     "page_models.py": {"machine": "measure main"},
@@ -275,7 +276,7 @@ FILES = {
         "training": "train",
         "test_transformer_claims.py": "training_examples kind",
     },
-    "results.py": {"data": "made_by runs_in store _json _in_lines"},
+    "results.py": {"data": "made_by runs_in store write _json _in_lines"},
     "sentences.py": {
         "data": "sentences first_sentence draw keep tell",
         "test_kneser_ney.py": "Counted",

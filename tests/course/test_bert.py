@@ -298,7 +298,7 @@ def test_an_answer_that_takes_long_over_a_token_is_not_summed_up(
         return ref.mask_tokens(ids, *others)
 
     monkeypatch.setattr(masking_inputs.time, "process_time", lambda: now[0])
-    told = masking_inputs.summed_up(slow, 1)
+    told = masking_inputs.summary(slow, 1)
     assert bool(told) == (not seconds)
     assert drawn[0] == pytest.approx(tokens_drawn, rel=0.1)
 

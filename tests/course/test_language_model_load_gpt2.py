@@ -36,7 +36,6 @@ def attended(x, layer, num_heads):
 
 
 def logits_of(published, num_layers, num_heads, ids):
-    """The logits of one text."""
     x = published["wte.weight"][ids] + published["wpe.weight"][: len(ids)]
     for i in range(num_layers):
         begin = f"h.{i}."

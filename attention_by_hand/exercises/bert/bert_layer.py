@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attention_by_hand.exercises.dropped import WIDTH, factors, named, over_column, steps
+from attention_by_hand.exercises.dropped import WIDTH, by_factors, named, over_column, steps
 from attention_by_hand.exercises.parameters import causal, layer_state
 from attention_by_hand.exercises.shared import State, makes_nothing_larger, random_mask
 from autograder.student.authoring import (
@@ -14,19 +14,14 @@ from autograder.student.authoring import (
     Declaration,
     Draw,
     Previous,
-    Record,
     Run,
     Step,
     StridedArray,
     as_argument,
-    describe,
     module,
-    plain,
     tensor,
 )
 from autograder.student.engine.arrays import Value
-from autograder.student.engine.aspects import numbers_of
-from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.runs import made_by
 
 EXERCISE = Declaration(
@@ -218,26 +213,10 @@ def chunks_seen(layer: Value, x: Value) -> list[tuple[int, ...]]:
     return seen
 
 
-def _added(run: Run, record: Record) -> str | None:
+@by_factors
+def _added(factor: np.ndarray, p: float) -> str | None:
     """Dropout inside the feed-forward network, as in chapter 7, is as right as none."""
-    if not run.random:  # carries no marks, but tells known mistakes apart
-        return None
-    column = numbers_of(run.parameters["linear2.weight"])[2:, 0]
-    column = column * numbers_of(run.parameters["linear1.bias"])
-    shape = run.steps[0].args[0].data.shape
-    results = [plain(value) for value in record.values]
-    if not all_shaped(results, shape):
-        return f"the result: expected shape {shape}, got {describe(record.value)}"
-    factor = factors(np.stack(results), column)
-    if factor is None:
-        return "with norm1 giving the same vector everywhere, the result does not show it"
     dropped = np.abs(factor) < 1e-3
-    p = run.constructor.kwargs["dropout"]
-    if not dropped.any() or dropped.all():
-        whole = "everything" if dropped.any() else "nothing"
-        return f"in training with dropout {p}, {whole} that the feed-forward adds is dropped"
-    if (dropped[0] == dropped[1]).all():
-        return "two calls in training drop the same numbers"
     gone = dropped.all(-1)  # tokens whose only hidden feature is dropped
     inside = gone.mean() >= p / 2
     wanted = 1 / (1 - p) ** (2 if inside else 1)

@@ -11,13 +11,13 @@ from attention_by_hand.exercises.bert.masking_inputs import (
     Settings,
     hardly_varies,
     in_draws,
-    named,
     scattered,
+    summary,
     unlike,
     unlike_fates,
     wrong_form,
 )
-from attention_by_hand.exercises.shared import generator_for
+from attention_by_hand.exercises.shared import generator_for, summed_up
 from autograder.student.authoring import (
     Array,
     Declaration,
@@ -72,7 +72,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(_ids(draw, 20, 30, 4, 49), 3, 50, (), 0.5).at_random(draw),
         call(ids=_ids(draw, 30, 20, 0, 49), special_ids=[3, 0], **middle).at_random(draw),
         call(StridedArray(_ids(draw, 20, 30, 4, 49)), 3, 50, probability=0.4).at_random(draw),
-        named(draw),
+        summed_up(draw, summary),
     ]
 
 

@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 
 from autograder.student.authoring import (
-    Draw,
     Finding,
-    Previous,
     Run,
-    Step,
     Trial,
-    as_argument,
     describe,
     part,
     plain,
@@ -108,16 +104,8 @@ def hardly_varies(chosen: Sequence[np.ndarray]) -> bool:
 # --- for names -----------------------------------------------------------------------------------
 
 
-def summed_up(mask_tokens: Value, seed: int) -> Value:
-    """What many draws have in common, without what is up to chance, so that known mistakes can be
-    told apart. It carries no marks, since it is made where the answer runs."""
-    try:
-        return _summary(mask_tokens, seed)
-    except Exception as error:  # noqa: BLE001  (an answer that cannot do this is judged elsewhere)
-        return type(error).__name__
-
-
-def _summary(mask_tokens: Value, seed: int) -> dict[str, object]:
+def summary(mask_tokens: Value, seed: int) -> dict[str, object]:
+    """What many draws have in common, without what is up to chance."""
     import torch
 
     def drawn(ids: Value, *others: Value) -> Pair:
@@ -198,9 +186,3 @@ def _takes_long(mask_tokens: Value) -> bool:
 def _steps(where: np.ndarray, step: float = 0.05) -> int:
     """A share, as a number of steps."""
     return int(np.round(where.mean() / step)) if where.size else -1
-
-
-def named(draw: Draw) -> Run:
-    """A run whose result does not depend on chance."""
-    itself = Run((Step(("__call__",), {}, "__getattribute__"),))
-    return itself.then_apply(as_argument(summed_up), Previous(0), draw.integer(0, 10**6))

@@ -9,11 +9,11 @@ from attention_by_hand.exercises.captioning.negatives import (
     SHARP,
     as_often,
     kinds,
-    named,
     own_partner,
+    summary,
     wrong_form,
 )
-from attention_by_hand.exercises.shared import generator_for
+from attention_by_hand.exercises.shared import generator_for, summed_up
 from autograder.student.authoring import (
     Array,
     Declaration,
@@ -76,7 +76,7 @@ def _drawn(draw: Draw) -> list[Run]:
         call(table).then(table).at_random(draw),
         call(kinds(draw, 150, other, -2.0)).then(kinds(draw, 150, other, 5.0)).at_random(draw),
         replace(sharp, steps=sharp.steps * 6).at_random(draw),
-        named(draw),
+        summed_up(draw, summary),
     ]
 
 

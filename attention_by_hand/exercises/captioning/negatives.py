@@ -5,11 +5,8 @@ import numpy as np
 from autograder.student.authoring import (
     Array,
     Draw,
-    Previous,
     Record,
     Run,
-    Step,
-    as_argument,
     describe,
     part,
     plain,
@@ -112,16 +109,8 @@ def as_often(run: Run, record: Record) -> str | None:
 # --- for names -----------------------------------------------------------------------------------
 
 
-def summed_up(hard_negatives: Value, seed: int) -> Value:
-    """What many draws have in common, without what is up to chance, so that known mistakes can be
-    told apart. It carries no marks, since it is made where the answer runs."""
-    try:
-        return _summary(hard_negatives, seed)
-    except Exception as error:  # noqa: BLE001  (an answer that cannot do this is judged elsewhere)
-        return type(error).__name__
-
-
-def _summary(hard_negatives: Value, seed: int) -> dict[str, object]:
+def summary(hard_negatives: Value, seed: int) -> dict[str, object]:
+    """What many draws have in common, without what is up to chance."""
     import torch
 
     B, calls = 300, 8
@@ -147,9 +136,3 @@ def _summary(hard_negatives: Value, seed: int) -> dict[str, object]:
     told["the same"] = [bool((a == b).all()) for a, b in zip(first, second, strict=True)]
     told["alone"] = bool((before == torch.random.get_rng_state()).all())
     return told
-
-
-def named(draw: Draw) -> Run:
-    """A run whose result does not depend on chance."""
-    itself = Run((Step(("__call__",), {}, "__getattribute__"),))
-    return itself.then_apply(as_argument(summed_up), Previous(0), draw.integer(0, 10**6))

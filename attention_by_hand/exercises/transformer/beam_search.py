@@ -5,11 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from attention_by_hand.exercises.shared import applied, itself, modes_kept, used
+from attention_by_hand.exercises.shared import (
+    applied,
+    in_training,
+    itself,
+    modes_kept,
+    part_in_training,
+    used,
+)
 from attention_by_hand.exercises.transformer.decoding import (
     called_again,
-    in_training,
-    part_in_training,
     real_model,
     table_model,
 )

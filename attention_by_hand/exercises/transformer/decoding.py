@@ -75,20 +75,6 @@ def lookup(*args: object, **kwargs: object) -> "nn.Module":
 ASKED_ON = "the model is called again although every row has its eos"
 
 
-def in_training(model: "nn.Module") -> "nn.Module":
-    """The model in training mode, except for one part of it."""
-    model.train()
-    getattr(model, "part", model).eval()
-    return model
-
-
-def part_in_training(model: "nn.Module") -> "nn.Module":
-    """The model in eval mode, except for one part of it."""
-    model.eval()
-    model.part.train()
-    return model
-
-
 def table_model(table: np.ndarray, **kwargs: Any) -> Recipe:
     return made_by(lookup, tensor(table, "float32"), **kwargs)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from attention_by_hand.exercises.dropped import dropped_once
 from attention_by_hand.exercises.parameters import padded, token_ids
+from attention_by_hand.exercises.shared import no_peeking
 from attention_by_hand.exercises.transformer.parameters import model_state
 from attention_by_hand.exercises.transformer.where_real import (
     DEEP,
@@ -30,7 +31,6 @@ from autograder.student.authoring import (
     tensor,
 )
 from autograder.student.engine.aspects import compare, same_results
-from autograder.student.engine.compare import all_shaped
 
 EXERCISE = Declaration(
     "Transformer",
@@ -283,21 +283,7 @@ def _target_padded(draw: Draw) -> list[Run]:
     return [first, second, _model(draw, 7, 6, 6, 2, 1, 5).then(token_ids(draw, 2, 3, 7), target)]
 
 
-def _no_peeking(run: Run, record: Record) -> str | None:
-    results = [plain(value) for value in record.values]
-    if not all_shaped(results, (2, 5, 6)):
-        return f"the logits: expected shape (2, 5, 6), got {describe(record.value)}"
-    for position, logits in zip((4, 2), results[1:], strict=True):
-        moved = np.abs(logits - results[0]).max((0, 2))
-        for i, far in enumerate(moved):
-            if i < position and not far < 1e-5:
-                return f"a new token at {position} changes the logits at {i} (by {far:.3g})"
-            if i >= position and not far > 1e-4:
-                return f"a new token at {position} leaves the logits at {i} unchanged"
-    return None
-
-
-@EXERCISE.holds("no position sees what comes after it", 0.5, _no_peeking)
+@EXERCISE.holds("no position sees what comes after it", 0.5, no_peeking)
 def _perturbed(draw: Draw) -> list[Run]:
     """The decoder's self-attention needs a causal mask: position i sees 0 … i. Everything from the
     changed token on may change, nothing before it."""

@@ -169,7 +169,6 @@ def _with_new(trial: Trial) -> Trial:
 
 
 def _with_steps(trial: Trial, left: Sequence[int]) -> Trial:
-    """A trial of some of the steps."""
     places = {old: new for new, old in enumerate(left)}
     steps = tuple(_with_results(trial.run.steps[i], places) for i in left)
     values = tuple(trial.expected.values[i] for i in left)

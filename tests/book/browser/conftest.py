@@ -25,7 +25,6 @@ def documents() -> list[str]:
 
 
 def chapter_pages() -> list[str]:
-    """The chapters' pages."""
     return [name for name in documents() if re.match(r"book/\d\d_", name)]
 
 
