@@ -18,7 +18,6 @@ from autograder.judge.allowance import SECONDS, LimitExceeded
 from autograder.judge.job import Job, Outcome, unusable
 from autograder.sandbox.bubblewrap import IsolationError
 from autograder.sandbox.launcher import LentProcess, borrow, warm_process
-from autograder.sandbox.spare import SPARE
 from autograder.student.engine.verdict import TIMEOUT
 
 if TYPE_CHECKING:
@@ -87,7 +86,6 @@ def _serve(pipe: Connection, judge: Judge, lent: LentProcess | None) -> None:
     gc.freeze()  # so that a collection does not go through all that was imported
     if lent is not None:
         borrow(lent)
-    SPARE.kept = True
     while True:
         try:
             job = pipe.recv()

@@ -21,7 +21,6 @@ from autograder.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.outputs import Output
 from autograder.sandbox.process_end import lost_the_gpu
-from autograder.sandbox.spare import SPARE
 from autograder.student import pointing
 from autograder.student.engine.locator.trace import WAITING
 from autograder.student.engine.runs import Record, Run
@@ -70,7 +69,7 @@ class Runner:
         self.spent = 0.0  # seconds of their own time, in sandboxes that have ended
         self.done: list[str] = []
         self.deaths = 0
-        self.sandbox: Sandbox | None = SPARE.take(self.options)
+        self.sandbox: Sandbox | None = Sandbox(*self.options)
 
     @property
     def used(self) -> float:
@@ -81,7 +80,6 @@ class Runner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        SPARE.prepare(self.options)  # first: the end of the other one takes its time
         if self.sandbox is not None:
             self.sandbox.close()
 
@@ -195,7 +193,7 @@ class Runner:
             if self.deaths > self.limits.restarts:
                 text = f"was not run: the submission ended its process {self.deaths} times"
                 raise ProcessDied("crash", text)
-            self.sandbox = SPARE.take(self.options)
+            self.sandbox = Sandbox(*self.options)
             self.there = frozenset()
             self._handed_out(self.sandbox, self.blocks)
             for number, source in enumerate(self.done):
