@@ -112,9 +112,6 @@ class Inline:
             if task is not None:
                 yield task[0], judge(task[1])
 
-    def serve(self) -> None:
-        """Nothing: it has no process."""
-
 
 @dataclass
 class Child:

@@ -23,7 +23,7 @@ from autograder.gradebook.dask_cluster import DaskCluster
 from autograder.gradebook.gradebook import GradebookLost, GradedSubmission
 from autograder.gradebook.local_pool import LocalPool
 from autograder.gradebook.rows import Row
-from autograder.gradebook.schedulers import Scheduler
+from autograder.gradebook.schedulers import Results, Scheduler
 from autograder.gradebook.submissions import (
     Task,
     assignments_in,
@@ -125,9 +125,7 @@ def grade(
             jobs = max(1, jobs or len(os.sched_getaffinity(0)))
             tasks = in_turn(tasks, secret, jobs)
             run = _Run(writer, tasks, secret, options, elsewhere, force, progress)
-            chosen = _scheduler(jobs, scheduler, options)
-            writer.pages.meanwhile = chosen.serve
-            with closing(chosen.run(run.jobs(), judge_job)) as judged:
+            with closing(_judged(run.jobs(), jobs, scheduler, options)) as judged:
                 for task, outcome in judged:
                     run.done(record_outcome(writer, task, outcome), task)
     rows = sorted(run.rows, key=lambda row: (row.assignment, row.student))
@@ -235,8 +233,17 @@ class _Run:
         return True
 
 
-def _scheduler(jobs: int, address: str | None, options: Options) -> Scheduler:
+def _judged(
+    source: Iterator[tuple[Task, Job] | None],
+    jobs: int,
+    scheduler: str | None,
+    options: Options,
+) -> Results:
+    """Each task with its outcome, in order of completion."""
     shared = options.isolation if options.device == "cpu" else None
-    if address is not None:
-        return DaskCluster(address, isolation=shared)
-    return LocalPool(jobs, isolation=shared)
+    chosen: Scheduler
+    if scheduler is not None:
+        chosen = DaskCluster(scheduler, isolation=shared)
+    else:
+        chosen = LocalPool(jobs, isolation=shared)
+    yield from chosen.run(source, judge_job)

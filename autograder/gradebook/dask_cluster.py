@@ -67,9 +67,6 @@ class DaskCluster:
         finally:
             client.close()
 
-    def serve(self) -> None:
-        """Nothing: each worker has a second job waiting."""
-
 
 _FREE: list[JudgingProcess] = []  # the judging processes of a Dask worker that have no job
 

@@ -8,8 +8,7 @@ replaces it.
 """
 
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
@@ -24,7 +23,6 @@ from autograder.student.table import number
 CPU_SECONDS = 10  # of one page
 WALL_SECONDS = 60.0  # the same on a busy machine, including the start of the process
 MEMORY_MB = 2048
-_PAUSE = 0.01  # seconds until other processes are looked after, while a page is made
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,6 @@ class PageMaker:
 
     def __init__(self, root: Path, wall_seconds: float = WALL_SECONDS):
         self.root, self.wall_seconds = root, wall_seconds
-        self.meanwhile: Callable[[], None] = lambda: None
         self._process: ForkServerProcess | None = None
         self._pipe: Connection | None = None
 
@@ -74,12 +71,9 @@ class PageMaker:
         assert self._pipe is not None
         try:
             self._pipe.send((notebook, assignment, student, marked))
-            deadline = time.monotonic() + self.wall_seconds
-            while not self._pipe.poll(_PAUSE):
-                if time.monotonic() > deadline:
-                    self.close()
-                    raise PageFailed(f"it took more than {self.wall_seconds:g} s")
-                self.meanwhile()
+            if not self._pipe.poll(self.wall_seconds):
+                self.close()
+                raise PageFailed(f"it took more than {self.wall_seconds:g} s")
             made, said = self._pipe.recv()
         except (EOFError, OSError):
             raise PageFailed(f"the process that made it ended ({self._end()})") from None

@@ -36,9 +36,6 @@ class Scheduler(Protocol):
     def run(self, source: Source, judge: Judge) -> Results:
         """Judge all jobs of the source; yield each with its outcome."""
 
-    def serve(self) -> None:
-        """Give what is free the next of the jobs that are at hand: for pauses between outcomes."""
-
 
 class JudgeDied(RuntimeError):
     """The process that judged a submission died, or never answered, twice."""
@@ -53,17 +50,14 @@ class JobQueue:
         self.next: list[tuple[object, Job]] = []
         self.ended = False
 
-    def take(
-        self, own: object = None, others: Sequence[object] = (), fetch: bool = True
-    ) -> Task | None:
+    def take(self, own: object = None, others: Sequence[object] = ()) -> Task | None:
         """A key, its job, and the number of this try; None if there is nothing at the moment.
 
-        Unless it may `fetch` more, out of those at hand.
         Of the next jobs, the first is one whose seeds the process has had, or else no other has.
         """
         if self.now:
             return self.now.pop()
-        while fetch and not self.ended and len(self.next) < AHEAD:
+        while not self.ended and len(self.next) < AHEAD:
             item = next(self.source, self)
             self.ended = item is self
             if not isinstance(item, tuple):
