@@ -34,7 +34,8 @@ def test_a_turn_takes_as_many_positions_as_the_page_says(text):
         (
             512,
             (0, 255),
-            "In tokens of 512 numbers, a turn takes from about {} to about {} positions",
+            "In tokens of 512 numbers, a full turn takes the fastest hand $2\\pi \\approx {}$ "
+            "positions and the slowest about {},",
         ),
         (64, (4, 8), "The bars mark one turn in columns 8 and 16: {} positions, and {}."),
     ):
