@@ -358,9 +358,10 @@ def beam_search(
     or are unfinished at max_len. Each step keeps the `beam_size` likeliest of all
     extensions; those that end with eos are put aside. (Whether they take up places
     in the next step is not judged.) The score is a float,
-    log p(ids) / ((5 + length) / 6)^length_penalty, where length counts eos. With `beam_size` 1 the ids are those of
-    `greedy_decode`. Decodes in eval mode, without gradients, and leaves each
-    module's mode as it was. Source: Wu et al. (2016), section 7.
+    log p(ids) / ((5 + length) / 6)^length_penalty, where length counts eos. With
+    `beam_size` 1 the ids are those of `greedy_decode`. Decodes in eval mode, without
+    gradients, and leaves each module's mode as it was.
+    Source: Wu et al. (2016), section 7.
     """
     ### BEGIN SOLUTION
     modes = {module: module.training for module in model.modules()}

@@ -114,7 +114,8 @@ def test_fewer_dates_come_out_right_without_encoder_layers_as_the_page_tells():
     assert max(found[0]) < min(found[2])
     told = (
         f"without the encoder's two layers gets {100 * bare:.1f}% right; one with two more in the "
-        f"decoder instead, {100 * longer:.1f}%; three trained with the encoder, {least:g} to {most:g}%"
+        f"decoder instead, {100 * longer:.1f}%; three trained with the encoder, {least:g} to "
+        f"{most:g}%"
     )
     assert told in PAGE
     bugs = json.loads(BUGS.read_text(encoding="utf-8"))["runs"]
