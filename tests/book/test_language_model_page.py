@@ -182,13 +182,13 @@ def test_the_page_says_what_the_cache_of_a_large_model_takes():
 
 
 def test_after_training_the_page_s_model_is_behind_pairs_of_tokens_on_its_piece(stream):
-    assert "less than a third of the 8 bits of a byte." in TEXT
+    assert "a third of the 8 bits of a byte, a little more than counted pairs of tokens." in TEXT
     (counted,) = page_functions("counted", Counter=Counter, math=math, np=np)
     known, piece = tuple(stream["train"]), tuple(stream["valid"][:4000])
     size = sum(stream["lengths"][i] for i in piece[1:])
     pairs = counted(known, piece, 1, len(stream["lengths"]))[1:].sum() / size
     notes = unpacked(lzma.decompress(file_of("reader").read_bytes()))[1]
-    assert pairs < json.loads(notes["curves"])["bits"][-1] < 8 / 3
+    assert pairs < json.loads(notes["curves"])["bits"][-1] < min(8 / 3, pairs + 0.1)
 
 
 def test_counts_of_bytes_are_ahead_of_the_page_s_model_even_frozen():
