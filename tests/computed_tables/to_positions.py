@@ -240,12 +240,12 @@ def no_future() -> list:
 
 @computes
 def deep_at_38() -> list:
-    """Of *is* and *deep* under the causal mask, of *is* under one that reaches one key further."""
+    """Of *is* and *deep*, under the causal mask and under one that reaches one key further."""
     louder = np.where(PRICES == 30, 38, PRICES)
     causal, further = (
         [np.average(louder, weights=GROWN * row) for row in np.tri(4, k=k)] for k in (0, 1)
     )
-    return [causal[2:], further[2:3]]
+    return [causal[2:], further[2:]]
 
 
 @computes
@@ -254,7 +254,7 @@ def one_place_on() -> list:
     seen = np.tri(4).sum(1).astype(int).tolist()
     too_far = np.tri(4, k=1).sum(1).astype(int).tolist()
     sees = "✓" if text.index("well") < too_far[2] else "✗"
-    return [[seen[2]], [too_far[2], sees], [text[2]]]
+    return [[too_far[2], sees], [seen[2], text[2]]]
 
 
 @computes
