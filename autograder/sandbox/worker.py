@@ -223,7 +223,7 @@ class Session:
         from autograder.student.engine.settings import as_fresh
         from autograder.student.engine.simulated_device import warm_up
         from autograder.student.engine.state import GlobalState
-        from autograder.student.engine.stub import is_stub
+        from autograder.student.engine.stub import is_unwritten
         from autograder.student.engine.values import MANY, MAX_BYTES, Recipe, encode
 
         def make(answer: object, run: Any, device: str, watch: list[str]) -> dict[str, object]:
@@ -240,7 +240,7 @@ class Session:
             warm_up()
         accompany_threads()
         # Taken now, before an answer can replace their modules.
-        self.make, self.unreadable, self.is_stub = make, unreadable, is_stub
+        self.make, self.unreadable, self.is_unwritten = make, unreadable, is_unwritten
         self.preserve_generators, self.room = preserve_generators, MAX_BYTES
         self.encode, self.encode_results = encode, partial(encode, many=MANY)
         with as_fresh():  # both take their readers of torch, which was imported after them
@@ -304,12 +304,12 @@ class Session:
             return
         answer, device = self.shell.user_ns[request["name"]], request["device"]
         self.probed[request["name"]] = answer
-        left, record, stub = list(request["runs"]), dict[str, object](), self.is_stub(answer)
+        left, record = list(request["runs"]), dict[str, object]()
         try:
             with self.preserve_generators(), self.standing_in(request["instead"], device):
                 while left:
                     try:
-                        if not (stub and record.get("raised")):  # or else all calls end alike
+                        if not self.is_unwritten(answer, record):  # or else all calls end so
                             record = self.make(answer, left[0], device, request["watch"])
                     except MemoryError:
                         raise

@@ -4,9 +4,20 @@ TRUST BOUNDARY. This reads an answer's code, which may be anything; it runs none
 """
 
 import dis
+from collections.abc import Mapping
 from types import FunctionType
+from typing import Any
 
 _LEAVES = ("JUMP", "RETURN", "YIELD", "SEND", "FOR_")  # in the names of what may end it otherwise
+
+
+def is_unwritten(answer: object, record: Mapping[str, Any]) -> bool:
+    """Whether a call of a stub has come to its `NotImplementedError`, as this record's tree says.
+
+    All other calls need not be made: none ends otherwise than by an exception.
+    """
+    raised: Any = record.get("raised")
+    return bool(raised) and raised[0][0] == "NotImplementedError" and is_stub(answer)
 
 
 def is_stub(answer: object) -> bool:

@@ -113,13 +113,16 @@ def test_many_runs_go_in_one_message(worker):
 
 @pytest.mark.parametrize(
     "body, times, raised",
-    [("raise NotImplementedError", 1, [True] * 4),
-     ("if x < 2: raise NotImplementedError\n    return x", 4, [True, True, False, False])],
+    [("raise NotImplementedError", 1, ["NotImplementedError"] * 4),
+     ("1 / x\n    raise NotImplementedError", 2,
+      ["ZeroDivisionError", *["NotImplementedError"] * 3]),
+     ("if x < 2: raise NotImplementedError\n    return x", 4,
+      ["NotImplementedError", "NotImplementedError", None, None])],
 )  # fmt: skip
-def test_a_stub_is_called_once_and_no_answer_is(worker, body, times, raised):
+def test_a_stub_is_called_until_it_says_so_and_an_answer_each_time(worker, body, times, raised):
     worker.execute(f"calls = []\ndef f(x):\n    calls.append(x)\n    {body}")
     records = worker.probe_all("f", [call(float(i)) for i in range(4)])
-    assert [bool(record.raised) for record in records] == raised
+    assert [record.raised and record.raised.types[0] for record in records] == raised
     assert printed(worker.execute("print(len(calls))")) == f"{times}\n"
 
 
